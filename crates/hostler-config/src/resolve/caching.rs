@@ -22,10 +22,35 @@ impl Resolver<'_> {
             Some(CacheSwitch::Word(Storing::Standard)) => Default::default(),
             Some(CacheSwitch::Value(table)) => {
                 let path = path.key("cache");
+                self.check_names(&path, table);
                 (self.rules(&path, table), self.query(&path, table))
             }
         };
         Some(Caching { rules, query, stores: true, collapses })
+    }
+
+    /// With a name that no request has, pages of one client or of one parameter would reach others.
+    fn check_names(&mut self, path: &KeyPath, table: &file::Caching) {
+        let list = path.key("personal_cookies");
+        for (index, name) in table.personal_cookies.iter().enumerate() {
+            let here = list.index(index);
+            // Some apps have names that are no tokens, such as `user[id]`.
+            if name.is_empty() || name.trim() != name || name.contains(['=', ';']) {
+                self.refuse(&here, format!("{name:?} is not a valid name of a cookie"));
+            } else if name.contains('*') {
+                let why = "is this name alone; here, * stands for no other characters";
+                let written = self.document.original(&here);
+                self.report.warn(self.document.place_of_value(&here), format!("{written}: {name:?} {why}"));
+            }
+        }
+        let query_only = table.query_only.as_deref().unwrap_or_default();
+        for (key, names) in [("query_only", query_only), ("query_without", &table.query_without)] {
+            let is_sent = |byte: u8| byte.is_ascii_graphic() && !b"&=#".contains(&byte);
+            for (index, name) in names.iter().enumerate().filter(|(_, name)| !name.bytes().all(is_sent)) {
+                let why = "is not a name as requests have it: write %XX for blanks and non-ASCII characters";
+                self.refuse(&path.key(key).index(index), format!("{name:?} {why}"));
+            }
+        }
     }
 
     fn rules(&mut self, path: &KeyPath, table: &file::Caching) -> CachingRules {

@@ -106,6 +106,26 @@ fn mistakes_are_reported() {
         expect!["hostler.toml:6:23: routes[0].cache.targeted[0]: is not a valid name of a header field"],
     );
     check(
+        "cache = { personal_cookies = [\"user[id]\", \"session \", \"id=1\", \"\"] }",
+        expect![[r#"
+            hostler.toml:6:43: routes[0].cache.personal_cookies[1]: "session " is not a valid name of a cookie
+            hostler.toml:6:55: routes[0].cache.personal_cookies[2]: "id=1" is not a valid name of a cookie
+            hostler.toml:6:63: routes[0].cache.personal_cookies[3]: "" is not a valid name of a cookie"#]],
+    );
+    check(
+        "cache = { personal_cookies = [\"wp_*\"] }",
+        expect![[
+            r#"hostler.toml:6:31: routes[0].cache.personal_cookies[0]: "wp_*" is this name alone; here, * stands for no other characters"#
+        ]],
+    );
+    check(
+        "cache = { query_only = [\"größe\", \"a=b\", \"x%20y\"] }",
+        expect![[r#"
+            hostler.toml:6:25: routes[0].cache.query_only[0]: "größe" is not a name as requests have it: write %XX for blanks and non-ASCII characters
+            hostler.toml:6:34: routes[0].cache.query_only[1]: "a=b" is not a name as requests have it: write %XX for blanks and non-ASCII characters"#]],
+    );
+    check("cache = { query_without = [\"utm_*\", \"gr%C3%B6%C3%9Fe\"] }", expect![""]);
+    check(
         "[[routes]]\nmatch = \"/a\"\nrespond = \"a\"\ncache = \"standard\"\ncollapse = true",
         expect![[r#"
             hostler.toml:9:9: routes[1].cache: cannot be set together with respond
