@@ -1,7 +1,6 @@
 //! The meaning of the keys of the admin listener: its address, its names and its token. Knows no requests.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
 use super::Resolver;
 use super::server::{look_up, overlap};
@@ -10,9 +9,6 @@ use crate::document::KeyPath;
 use crate::file;
 use crate::resolved::Server;
 use crate::value::{AdminAddress, ListenAddress};
-
-/// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
-const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 impl Resolver<'_> {
     /// The address of the admin listener, which none of the other listeners may have.
@@ -25,19 +21,12 @@ impl Resolver<'_> {
         let address = match written {
             AdminAddress::Off => return None,
             AdminAddress::At(address) => look_up(self, path, address)?,
-            AdminAddress::Unix(socket) => return Some(self.admin_socket(path, self.folder.join(socket))),
+            AdminAddress::Unix(socket) => return Some(ListenAddress::Unix(self.socket_at(path, socket))),
         };
         if let Some(other) = listen.iter().find(|other| overlap(address, **other)) {
             self.refuse(path, format!("{address} and {other} in server.listen overlap; use another port"));
         }
         Some(address.into())
-    }
-
-    fn admin_socket(&mut self, path: &KeyPath, socket: PathBuf) -> ListenAddress {
-        if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
-            self.refuse(path, format!("the path of a Unix socket may have {LONGEST_SOCKET_PATH} bytes"));
-        }
-        ListenAddress::Unix(socket)
     }
 
     /// The names in `admin_hosts`, and the name in `admin`.

@@ -42,7 +42,10 @@ impl Resolver<'_> {
         for (index, address) in written.iter().enumerate() {
             let server = match address {
                 MemcachedAddress::Tcp(..) => address.to_string(),
-                MemcachedAddress::Unix(path) => format!("unix:{}", self.folder.join(path).display()),
+                MemcachedAddress::Unix(socket) => {
+                    let here = self.item(&list, index);
+                    format!("unix:{}", self.socket_at(&here, socket).display())
+                }
             };
             if servers.iter().any(|other| **other == *server) {
                 self.refuse(&self.item(&list, index), "is in the list twice");

@@ -12,9 +12,6 @@ use crate::resolved::{self, Endpoint, Members, PoolMembers, Server, Tls};
 use crate::schema;
 use crate::value::{Auto, ListenAddress, MemberAddress, Period, Slots};
 
-/// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
-const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
-
 /// The default slots of a member. A member has its own scheduling; this is only an upper limit.
 const DEFAULT_SLOTS: usize = 64;
 
@@ -171,16 +168,7 @@ impl Resolver<'_> {
                 }
                 Endpoint::Tls { host: host.clone(), port: *port }
             }
-            MemberAddress::Unix(socket) => {
-                let socket = self.folder.join(socket);
-                if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
-                    self.refuse(
-                        path,
-                        format!("the path of a Unix socket may have {LONGEST_SOCKET_PATH} bytes"),
-                    );
-                }
-                Endpoint::Unix(socket)
-            }
+            MemberAddress::Unix(socket) => Endpoint::Unix(self.socket_at(path, socket)),
         }
     }
 }

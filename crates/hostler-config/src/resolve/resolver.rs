@@ -8,6 +8,9 @@ use crate::document::{Document, KeyPath};
 use crate::error::Report;
 use crate::invocation::LoadContext;
 
+/// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
+const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
 /// What resolving reads, and where it reports to.
 pub struct Resolver<'a> {
     /// The places in the file.
@@ -36,5 +39,14 @@ impl Resolver<'_> {
             self.refuse(path, why);
         }
         folder
+    }
+
+    /// The path of a Unix socket at this key.
+    pub(super) fn socket_at(&mut self, path: &KeyPath, written: &Path) -> PathBuf {
+        let socket = self.folder.join(written);
+        if socket.as_os_str().len() > LONGEST_SOCKET_PATH {
+            self.refuse(path, format!("the path of a Unix socket may have {LONGEST_SOCKET_PATH} bytes"));
+        }
+        socket
     }
 }

@@ -53,6 +53,16 @@ fn impossible_values_are_reported_with_their_line() {
 }
 
 #[test]
+fn a_socket_with_a_path_that_no_socket_can_have_is_refused() {
+    let long = format!("unix:/{}", "a".repeat(107));
+    let said = site(&format!("[cache]\nmemcached = \"{long}\"\n{ROUTE}")).load().unwrap_err().to_string();
+    let expected = "hostler.toml:2:13: cache.memcached: the path of a Unix socket may have ";
+    assert!(said.starts_with(expected), "{said}");
+    let fits = format!("unix:/{}", "a".repeat(102));
+    assert!(site(&format!("[cache]\nmemcached = [\"{fits}\"]\n{ROUTE}")).load().is_ok());
+}
+
+#[test]
 fn servers_that_no_route_uses_are_reported() {
     site("[cache]\nmemcached = \"a:1\"\n[pools.web]\ncommand = \"node a.js\"\n")
         .says(expect!["hostler.toml:2:1: cache.memcached: changes nothing, because no route has cache"]);
