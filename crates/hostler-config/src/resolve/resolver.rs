@@ -35,7 +35,10 @@ impl Resolver<'_> {
         let folder = self.folder.join(written);
         // `.` and `..` stay as they are. Removing them from the text would be wrong behind symbolic links.
         let folder = if written == "." { self.folder.to_path_buf() } else { folder };
-        if let Err(why) = access::folder(&folder) {
+        if written.is_empty() {
+            // Perhaps a variable without a value. It must not publish the folder with the configuration.
+            self.refuse(path, "is empty; for the folder of the configuration file write \".\"");
+        } else if let Err(why) = access::folder(&folder) {
             self.refuse(path, why);
         }
         folder

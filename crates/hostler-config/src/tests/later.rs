@@ -36,3 +36,17 @@ fn a_field_that_http2_cannot_carry_is_refused() {
         expect!["hostler.toml:3:39: routes[0].static.cache_control: is not a valid value of a header field"],
     );
 }
+
+#[test]
+fn an_empty_name_is_not_the_folder_of_the_configuration() {
+    check(
+        "[[routes]]\nmatch = \"/a\"\nstatic = \"\"\n[[routes]]\nmatch = \"/b\"\nstatic = { dir = \"\" }\n[pools.a]\ncommand = \"x\"\ncwd = \"\"\n",
+        expect![[r#"
+            hostler.toml:3:10: routes[0].static: is empty; for the folder of the configuration file write "."
+            hostler.toml:6:18: routes[1].static.dir: is empty; for the folder of the configuration file write "."
+            hostler.toml:9:7: pools.a.cwd: is empty; for the folder of the configuration file write ".""#]],
+    );
+    let variable = "HOSTLER_SERVER_TEMP_DIR";
+    let said = site("pools.a.command = \"x\"\n").variable(variable, "").load().unwrap_err().to_string();
+    assert!(said.starts_with("HOSTLER_SERVER_TEMP_DIR: server.temp_dir: is empty"), "{said}");
+}
