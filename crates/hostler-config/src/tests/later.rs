@@ -50,3 +50,19 @@ fn an_empty_name_is_not_the_folder_of_the_configuration() {
     let said = site("pools.a.command = \"x\"\n").variable(variable, "").load().unwrap_err().to_string();
     assert!(said.starts_with("HOSTLER_SERVER_TEMP_DIR: server.temp_dir: is empty"), "{said}");
 }
+
+#[test]
+fn listeners_overlap_only_within_their_families() {
+    let server = |listen: &str| site(&format!("pools.a.command = \"x\"\nserver.listen = [{listen}]\n"));
+    for fine in ["\"0.0.0.0:80\", \"[::1]:80\"", "\"127.0.0.1:80\", \"[::1]:80\""] {
+        assert_eq!(server(fine).config().server.listen.len(), 2, "{fine}");
+    }
+    for both in
+        ["\"0.0.0.0:80\", \"[::]:80\"", "\"[::]:80\", \"127.0.0.1:80\"", "\"0.0.0.0:80\", \"127.0.0.1:80\""]
+    {
+        assert!(server(both).load().is_err(), "{both}");
+    }
+    server("\"127.0.0.1:80\", \"[::ffff:127.0.0.1]:80\"").says(expect![
+        "hostler.toml:2:34: server.listen[1]: [::ffff:127.0.0.1]:80 and 127.0.0.1:80 overlap; each listener needs its own address"
+    ]);
+}
