@@ -1,4 +1,4 @@
-//! Checks the places where a start makes files: the log and the socket of the admin listener. Makes none.
+//! Checks the places where Hostler makes files: the log, the socket of the admin listener and the folder for temporary files. Makes none.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Resolver;
 use crate::access;
 use crate::document::KeyPath;
-use crate::resolved::Config;
+use crate::resolved::{Config, Pool, PoolMembers};
 use crate::value::ListenAddress;
 
 impl Resolver<'_> {
@@ -22,7 +22,29 @@ impl Resolver<'_> {
         {
             self.refuse(&KeyPath::of("server.admin"), why);
         }
+        self.check_temp_dir(config);
     }
+
+    /// A start makes the sockets of workers in `XDG_RUNTIME_DIR`, or else in `temp_dir`. What else goes to `temp_dir` is not needed before a
+    /// request comes.
+    fn check_temp_dir(&mut self, config: &Config) {
+        let (key, folder) = (KeyPath::of("server.temp_dir"), &config.server.temp_dir);
+        let was_told = self.document.is_written(&key) && access::folder(folder).is_err();
+        let Some(why) = unusable(folder).filter(|_| !was_told) else { return };
+        let runtime = self.load_context.environment.get("XDG_RUNTIME_DIR").map(Path::new);
+        let has_runtime = runtime.is_some_and(|folder| folder.is_absolute() && unusable(folder).is_none());
+        let is_of_workers = |pool: &Pool| matches!(pool.source, PoolMembers::Workers(_));
+        if !has_runtime && config.pools.iter().any(is_of_workers) {
+            return self.refuse(&key, why);
+        }
+        let later = "a request with a body over server.body_memory will get 500 (storage)";
+        self.report.warn(self.document.place_of_value(&key), format!("{key}: {why}; {later}"));
+    }
+}
+
+/// Why no file can be made in this folder.
+fn unusable(folder: &Path) -> Option<String> {
+    access::makeable(&folder.join("file")).err()
 }
 
 fn has_folder(file: &Path) -> bool {

@@ -154,3 +154,31 @@ fn a_place_where_no_file_can_be_made_is_named_with_its_line() {
     assert_eq!(admin("absent/admin.sock"), "hostler.toml:2:9: server.admin: FOLDER/absent does not exist");
     assert_eq!(admin("admin.sock"), "valid");
 }
+
+#[test]
+fn a_folder_for_temporary_files_that_is_not_there_is_told_by_check() {
+    let pool = "[pools.web]\ncommand = 'node server.js'\n";
+    let said = |text: &str, variables: &[(&str, &str)]| {
+        let mut site = app(text);
+        let absent = site.folder().join("absent");
+        site.invocation.load_context.temp_dir = absent;
+        for (name, value) in variables {
+            let value = value.replace("FOLDER", &site.folder().display().to_string());
+            site = site.variable(name, &value);
+        }
+        let said = load_to_check(&site.invocation);
+        let said = said.map_or_else(|errors| errors.to_string(), |config| config.warnings.join("\n"));
+        hide(&said, &site.folder())
+    };
+    let refused = "hostler.toml: server.temp_dir: FOLDER/absent does not exist";
+    let later = format!("{refused}; a request with a body over server.body_memory will get 500 (storage)");
+    assert_eq!(said(pool, &[]), refused);
+    assert_eq!(said(pool, &[("XDG_RUNTIME_DIR", "FOLDER/nowhere")]), refused);
+    assert_eq!(said(pool, &[("XDG_RUNTIME_DIR", "FOLDER")]), later);
+    assert_eq!(said("[pools.web]\nmembers = ['a:1']\n", &[]), later);
+    assert_eq!(said(&format!("{pool}[server]\ntemp_dir = '.'\n"), &[]), "");
+    assert_eq!(
+        said(&format!("{pool}[server]\ntemp_dir = 'absent'\n"), &[]),
+        "hostler.toml:4:12: server.temp_dir: FOLDER/absent does not exist"
+    );
+}
