@@ -1,7 +1,7 @@
 //! The inputs of one run of Hostler: the file, keys of the command line, the environment and the machine. Loads nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hostler_worker::CpuList;
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -58,15 +58,16 @@ impl LoadContext {
     pub fn of_process() -> Self {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        // If the folder was removed, each relative path gets an error.
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         Self {
             open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
             soft_open_files: open_files.current,
             has_ipv6: has_ipv6(),
             workers_before: BTreeMap::new(),
             environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
-            // If the folder was removed, each relative path gets an error.
-            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            temp_dir: std::env::temp_dir(),
+            temp_dir: temp_dir(&std::env::temp_dir(), &folder),
+            folder,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cpus: std::fs::read_to_string("/sys/devices/system/cpu/online")
                 .ok()
@@ -75,7 +76,29 @@ impl LoadContext {
     }
 }
 
+/// `TMPDIR` may be relative, or empty: that counts as not set, and not as the folder in which Hostler was started.
+fn temp_dir(written: &Path, folder: &Path) -> PathBuf {
+    match written.as_os_str().is_empty() {
+        true => PathBuf::from("/tmp"),
+        false => folder.join(written),
+    }
+}
+
 /// IPv6 can be switched off when the machine boots (`ipv6.disable=1`), or for one service. Then it has no sockets.
 fn has_ipv6() -> bool {
     socket(AddressFamily::INET6, SocketType::STREAM, None).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_for_temporary_files_is_absolute() {
+        let of = |written: &str| temp_dir(Path::new(written), Path::new("/home/app"));
+        assert_eq!(
+            [of("/var/tmp"), of("tmp"), of("")],
+            ["/var/tmp", "/home/app/tmp", "/tmp"].map(PathBuf::from)
+        );
+    }
 }
