@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
+use hostler_config::file::Pool;
 use serde_json::Value;
 
 use super::found::{FoundKey, FoundPool};
@@ -31,9 +33,6 @@ const OTHERS: [(&[&str], &str); 7] = [
     (&["instance_var", "increment_var"], "A worker has its number in NODE_APP_INSTANCE."),
     (&["uid", "gid", "user", "group"], "Workers run as the user of Hostler."),
 ];
-
-/// The default of `start_timeout`, in milliseconds.
-const START_TIMEOUT: u64 = 30_000;
 
 /// What the pools need from the environment of Hostler.
 pub(super) struct Pm2Context<'a> {
@@ -251,7 +250,8 @@ fn limits(app: &Value, pool: &mut FoundPool) {
         pool.keys.push(FoundKey::text("stop_timeout", &duration(millis), &why));
     }
     // PM2 goes on with an app that is late. Hostler kills it, so a time below the default would be too short.
-    if let Some(millis) = milliseconds(app, "listen_timeout").filter(|millis| *millis > START_TIMEOUT) {
+    let is_longer = |millis: &u64| Duration::from_millis(*millis) > Pool::default().start_timeout.0;
+    if let Some(millis) = milliseconds(app, "listen_timeout").filter(is_longer) {
         let why = format!("listen_timeout: {millis}");
         pool.keys.push(FoundKey::text("start_timeout", &duration(millis), &why));
     }

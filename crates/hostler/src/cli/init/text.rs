@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use hostler_config::SHELL_OPERATORS;
+use hostler_config::file::Pool;
+use hostler_config::{Period, SHELL_OPERATORS};
 
 use super::found::{FoundFiles, FoundPool};
 
@@ -11,24 +12,32 @@ use super::found::{FoundFiles, FoundPool};
 const WIDTH: usize = 110;
 
 /// The useful keys of a pool, with an example or the default, and when to set them.
-const MORE_KEYS: [(&str, &str, &str); 8] = [
-    ("workers", "2", "processes; the default is one for each core"),
-    (
-        "concurrency",
-        "\"auto\"",
-        "requests of one worker at a time; 1 for an app that must not begin a second one",
-    ),
-    (
-        "health",
-        "\"/healthz\"",
-        "a path that answers 2xx when the app can serve; without it, listening is enough",
-    ),
-    ("warmup", "[\"/\"]", "paths that each new worker gets before the requests of clients"),
-    ("start_timeout", "\"30s\"", "the time for a worker to become ready"),
-    ("stop_timeout", "\"10s\"", "the time for a worker to end after SIGTERM"),
-    ("request_timeout", "\"30s\"", "the time until a response begins"),
-    ("max_memory", "\"1 GiB\"", "Hostler replaces a worker that has more, for an app that leaks memory"),
-];
+fn more_keys() -> [(&'static str, String, &'static str); 8] {
+    let default = Pool::default();
+    let time = |time: Period| format!("\"{time}\"");
+    [
+        ("workers", "2".into(), "processes; the default is one for each core"),
+        (
+            "concurrency",
+            "\"auto\"".into(),
+            "requests of one worker at a time; 1 for an app that must not begin a second one",
+        ),
+        (
+            "health",
+            "\"/healthz\"".into(),
+            "a path that answers 2xx when the app can serve; without it, listening is enough",
+        ),
+        ("warmup", "[\"/\"]".into(), "paths that each new worker gets before the requests of clients"),
+        ("start_timeout", time(default.start_timeout), "the time for a worker to become ready"),
+        ("stop_timeout", time(default.stop_timeout), "the time for a worker to end after SIGTERM"),
+        ("request_timeout", time(default.request_timeout), "the time until a response begins"),
+        (
+            "max_memory",
+            "\"1 GiB\"".into(),
+            "Hostler replaces a worker that has more, for an app that leaks memory",
+        ),
+    ]
+}
 
 /// The text of the file. `listed` names what was read. With a schema beside the file, an editor completes keys.
 pub(super) fn file(pools: &[FoundPool], has_schema: bool) -> String {
@@ -105,7 +114,7 @@ fn pool_section(text: &mut String, pool: &FoundPool, name: &str) {
     for found in &pool.keys {
         line(text, &format!("{} = {}", found.key, found.value), &found.why);
     }
-    for (key, value, why) in MORE_KEYS {
+    for (key, value, why) in more_keys() {
         if pool.keys.iter().all(|found| found.key != key) {
             line(text, &format!("# {key} = {value}"), why);
         }
