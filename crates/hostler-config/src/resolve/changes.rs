@@ -8,6 +8,7 @@ use crate::document::KeyPath;
 use crate::file;
 use crate::pattern::{MatchPattern, PathPattern};
 use crate::resolved::{Changes, HeaderChange, Rewrite};
+use crate::value::is_host;
 
 /// Which head is changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,6 +155,9 @@ fn checked(name: &str, value: Option<&str>, key: &str, head: HeadKind) -> Result
         }
         HeadKind::Request if known == "host" && key != "set" => {
             Err("every request has exactly one; use set".into())
+        }
+        HeadKind::Request if known == "host" && !value.is_some_and(is_host) => {
+            Err(format!("{:?} is not a valid Host", value.unwrap_or_default()))
         }
         HeadKind::Request if OURS.contains(&known) => {
             Err("Hostler sets this field itself; see server.trusted_proxies".into())

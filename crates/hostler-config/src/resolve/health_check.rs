@@ -4,7 +4,7 @@ use super::Resolver;
 use crate::document::KeyPath;
 use crate::file;
 use crate::resolved::{Ejection, HealthCheck};
-use crate::value::Count;
+use crate::value::{Count, is_host};
 
 impl Resolver<'_> {
     /// The meaning of `health_check`. `None` without a path.
@@ -19,9 +19,7 @@ impl Resolver<'_> {
             }
             return None;
         };
-        if let Some(host) = &written.host
-            && (host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_graphic()))
-        {
+        if let Some(host) = written.host.as_ref().filter(|host| !is_host(host)) {
             self.refuse(&path.key("host"), format!("{host:?} is not a valid Host"));
         }
         Some(HealthCheck {

@@ -66,3 +66,14 @@ fn listeners_overlap_only_within_their_families() {
         "hostler.toml:2:34: server.listen[1]: [::ffff:127.0.0.1]:80 and 127.0.0.1:80 overlap; each listener needs its own address"
     ]);
 }
+
+/// Over HTTP/2 no request and no check could be made with it, and most servers refuse it over HTTP/1.1.
+#[test]
+fn a_host_that_is_none_is_refused() {
+    check(
+        "[pools.a]\nmembers = [\"a:1\"]\nhealth_check = { path = \"/\", host = \"a/b\" }\n[[routes]]\nmatch = \"*\"\npool = \"a\"\nrequest_headers = { set = { Host = \"http://in\" } }\n",
+        expect![[r#"
+            hostler.toml:3:37: pools.a.health_check.host: "a/b" is not a valid Host
+            hostler.toml:7:36: routes[0].request_headers.set.Host: "http://in" is not a valid Host"#]],
+    );
+}

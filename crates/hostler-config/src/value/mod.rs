@@ -24,7 +24,7 @@ pub use listen_address::ListenAddress;
 pub use meaning::Meaning;
 pub use memcached::MemcachedAddress;
 pub use nats::NatsAddress;
-pub use origin::{Origin, has_port_or_none};
+pub use origin::{Origin, has_port_or_none, is_host};
 pub use secret::Secret;
 pub use shell::SHELL_OPERATORS;
 pub use status_range::StatusRange;

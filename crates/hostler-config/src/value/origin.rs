@@ -1,4 +1,4 @@
-//! An origin (RFC 6454) whose pages may read a response, or all origins. Knows no requests.
+//! An origin (RFC 6454) whose pages may read a response, or all origins, and the host and port in it. Knows no requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,6 +45,12 @@ impl FromStr for Origin {
     }
 }
 
+/// Whether a text is what `Host` contains (RFC 9110 section 7.2): a host, with or without a port.
+pub fn is_host(text: &str) -> bool {
+    let authority = text.parse::<Authority>();
+    authority.is_ok_and(|authority| !text.contains('@') && has_port_or_none(&authority))
+}
+
 /// Whether an authority has no port, or one that a server can have. `http` takes any text for a port, and says that there is none.
 pub fn has_port_or_none(authority: &Authority) -> bool {
     match hostler_wire::split_host(authority.as_str().as_bytes()) {
@@ -66,6 +72,17 @@ one_string!(Origin, kind: "origin", expects: "an origin such as \"https://www.ex
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_no_scheme_no_path_and_no_blank() {
+        for text in ["internal", "a_b.test:8080", "[::1]:80", "10.0.0.1"] {
+            assert!(is_host(text), "{text}");
+        }
+        for text in ["", "a b", "http://a.test", "a.test/x", "me@a.test", "a.test:x", "a:1:2", "\u{e9}.test"]
+        {
+            assert!(!is_host(text), "{text}");
+        }
+    }
 
     #[test]
     fn an_origin_that_no_browser_sends_is_refused() {
