@@ -8,7 +8,7 @@ use crate::error::nearest;
 use crate::file;
 use crate::pattern::{MatchPattern, PathPattern};
 use crate::resolved::{Piece, Redirect};
-use crate::value::TextOr;
+use crate::value::{TextOr, is_host};
 
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 const PLACES: [(&str, Piece); 4] =
@@ -88,8 +88,20 @@ fn parse(to: &str) -> Result<Vec<Piece>, String> {
     if rest.contains('}') {
         return Err(format!("{to:?} has a }} without a {{"));
     }
+    check_host(to, path_start)?;
     pieces.extend(Some(Piece::Text(rest.into())).filter(|_| !rest.is_empty()));
     Ok(pieces)
+}
+
+/// A URL with another text in the place of its host leads nowhere. Of the placeholders only `{host}` can be in it.
+fn check_host(to: &str, path_start: usize) -> Result<(), String> {
+    let Some((_, authority)) = to[..path_start].split_once("://") else { return Ok(()) };
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    // A browser decodes a name.
+    match is_host(&place.replace("{host}", "host").replace('%', "")) {
+        true => Ok(()),
+        false => Err(format!("in {to:?} {place:?} is not a host, or a host and a port")),
+    }
 }
 
 /// The offset at which scheme and host end.
@@ -135,6 +147,7 @@ mod tests {
                 "https://www.{host}:8443/{rest}",
                 vec![text("https://www."), Piece::Host, text(":8443/"), Piece::Rest],
             ),
+            ("https://me@[::1]:8443/", vec![text("https://me@[::1]:8443/")]),
             ("https://a.b?from={host}", vec![text("https://a.b?from="), Piece::Host]),
         ];
         for (to, expected) in cases {
@@ -161,6 +174,10 @@ mod tests {
             "/{rest",
             "/rest}",
             "https:///x",
+            "https://a.test:99999/",
+            "https://{host}:8443x{path}",
+            "https://:8443{path}",
+            "https://a[b/",
         ] {
             assert!(parse(to).is_err(), "{to}");
         }

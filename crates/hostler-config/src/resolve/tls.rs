@@ -128,6 +128,10 @@ fn hsts(resolver: &mut Resolver<'_>, path: &KeyPath, written: &TextOr<Hsts>) -> 
             return None;
         }
     };
+    // Browsers read whole seconds, and forget a host with 0.
+    if !max_age.is_zero() && max_age < Duration::from_secs(1) {
+        resolver.refuse(&max_age_path, "is less than a second; \"0s\" makes browsers forget this site");
+    }
     // The conditions of the preload lists. Browser vendors refuse less than this, after browsers have already stored the value.
     if hsts.preload && !(hsts.include_subdomains && max_age >= Duration::from_secs(365 * 24 * 3600)) {
         resolver

@@ -220,6 +220,12 @@ fn contradictory_tls_keys_are_refused() {
         ]],
     );
     check(
+        &format!("{}hsts = \"500ms\"\n", pair("a.pem", "a.key")),
+        expect![[
+            r#"hostler.toml:4:8: tls.hsts: is less than a second; "0s" makes browsers forget this site"#
+        ]],
+    );
+    check(
         &format!("{}hsts = {{ max_age = \"1day\", preload = true }}\n", pair("a.pem", "a.key")),
         expect![
             "hostler.toml:4:38: tls.hsts.preload: needs include_subdomains = true and a max_age of a year or more"
@@ -267,6 +273,7 @@ fn hsts_is_a_strict_transport_security_value() {
     let hsts = |keys: &str| meaning(keys).hsts;
     assert_eq!(hsts(""), None);
     assert_eq!(hsts("hsts = \"365days\"").as_deref(), Some("max-age=31536000"));
+    assert_eq!(hsts("hsts = \"0s\"").as_deref(), Some("max-age=0"));
     assert_eq!(
         hsts("hsts = { max_age = \"2years\", include_subdomains = true, preload = true }").as_deref(),
         Some("max-age=63115200; includeSubDomains; preload")
