@@ -44,7 +44,7 @@ impl Resolver<'_> {
             }
         }
         let query_only = table.query_only.as_deref().unwrap_or_default();
-        for (key, names) in [("query_only", query_only), ("query_without", &table.query_without)] {
+        for (key, names) in [("query_only", query_only), ("query_without", &*table.query_without)] {
             let is_sent = |byte: u8| byte.is_ascii_graphic() && !b"&=#".contains(&byte);
             for (index, name) in names.iter().enumerate().filter(|(_, name)| !name.bytes().all(is_sent)) {
                 let why = "is not a name as requests have it: write %XX for blanks and non-ASCII characters";

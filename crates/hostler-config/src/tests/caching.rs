@@ -106,6 +106,16 @@ fn mistakes_are_reported() {
         expect!["hostler.toml:6:23: routes[0].cache.targeted[0]: is not a valid name of a header field"],
     );
     check(
+        "[[routes]]\nmatch = \"/a\"\nrespond = \"a\"\ncache = \"standard\"\ncollapse = true",
+        expect![[r#"
+            hostler.toml:9:9: routes[1].cache: cannot be set together with respond
+            hostler.toml:10:12: routes[1].collapse: cannot be set together with respond"#]],
+    );
+}
+
+#[test]
+fn names_that_no_request_has_are_refused() {
+    check(
         "cache = { personal_cookies = [\"user[id]\", \"session \", \"id=1\", \"\"] }",
         expect![[r#"
             hostler.toml:6:43: routes[0].cache.personal_cookies[1]: "session " is not a valid name of a cookie
@@ -125,10 +135,4 @@ fn mistakes_are_reported() {
             hostler.toml:6:34: routes[0].cache.query_only[1]: "a=b" is not a name as requests have it: write %XX for blanks and non-ASCII characters"#]],
     );
     check("cache = { query_without = [\"utm_*\", \"gr%C3%B6%C3%9Fe\"] }", expect![""]);
-    check(
-        "[[routes]]\nmatch = \"/a\"\nrespond = \"a\"\ncache = \"standard\"\ncollapse = true",
-        expect![[r#"
-            hostler.toml:9:9: routes[1].cache: cannot be set together with respond
-            hostler.toml:10:12: routes[1].collapse: cannot be set together with respond"#]],
-    );
 }

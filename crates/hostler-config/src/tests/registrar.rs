@@ -102,6 +102,11 @@ fn contradictory_keys_are_reported() {
             r#"hostler.toml:3:12: registrar.sharding: "segment" is not one of "all", "shared_and_segments", "segments"; did you mean "segments"?"#
         ]],
     );
+    check("nats = 'a'\nstart_delay = '0'", expect![]);
+}
+
+#[test]
+fn segments_and_sharding_belong_together() {
     check(
         "nats = 'a'\nsharding = 'segments'",
         expect![[
@@ -117,6 +122,10 @@ fn contradictory_keys_are_reported() {
             r#"hostler.toml:3:1: registrar.isolation_segments: changes nothing, because registrar.sharding is "all""#
         ]],
     );
+}
+
+#[test]
+fn an_address_that_means_every_machine_is_not_advertised() {
     check(
         "nats = 'a'\nadvertise = '0.0.0.0:8080'",
         expect![
@@ -129,5 +138,4 @@ fn contradictory_keys_are_reported() {
             "hostler.toml:3:13: registrar.advertise: :: is every address of the machine, and others need one address to connect to"
         ],
     );
-    check("nats = 'a'\nstart_delay = '0'", expect![]);
 }
