@@ -48,7 +48,8 @@ impl FromStr for Origin {
 /// Whether a text is what `Host` contains (RFC 9110 section 7.2): a host, with or without a port.
 pub fn is_host(text: &str) -> bool {
     let authority = text.parse::<Authority>();
-    authority.is_ok_and(|authority| !text.contains('@') && has_port_or_none(&authority))
+    let is_place = |authority: &Authority| !authority.host().is_empty() && has_port_or_none(authority);
+    authority.is_ok_and(|authority| !text.contains('@') && is_place(&authority))
 }
 
 /// Whether an authority has no port, or one that a server can have. `http` takes any text for a port, and says that there is none.
@@ -78,7 +79,8 @@ mod tests {
         for text in ["internal", "a_b.test:8080", "[::1]:80", "10.0.0.1"] {
             assert!(is_host(text), "{text}");
         }
-        for text in ["", "a b", "http://a.test", "a.test/x", "me@a.test", "a.test:x", "a:1:2", "\u{e9}.test"]
+        for text in
+            ["", ":80", "a b", "http://a.test", "a.test/x", "me@a.test", "a.test:x", "a:1:2", "\u{e9}.test"]
         {
             assert!(!is_host(text), "{text}");
         }
