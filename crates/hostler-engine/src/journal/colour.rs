@@ -1,4 +1,4 @@
-//! The colours of the log, and whether standard output shows them. Knows no lines.
+//! The colours of the log, and whether standard output and standard error show them. Knows no lines.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -33,6 +33,11 @@ pub fn is_coloured(force_color: Option<&str>) -> bool {
         Some(_) => true,
         None => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
     }
+}
+
+/// Whether text on standard error is coloured, by the same variables except `FORCE_COLOR`.
+pub(super) fn errors_are_coloured() -> bool {
+    AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
 /// Something in a style.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::printable::{Allowed, printable_lines};
 use super::writer::Writer;
 
 /// How long the end of the program waits for the reader of standard error.
@@ -58,8 +59,10 @@ pub(super) fn say_at_once(line: &str) {
     }
 }
 
+/// It may have several lines, and may end with what an app has printed.
 fn say(writer: &Writer, line: &dyn Display) {
-    writer.append(|out| out.extend_from_slice(format!("{line}\n").as_bytes()));
+    let text = printable_lines(&line.to_string(), Allowed::on_standard_error());
+    writer.append(|out| out.extend_from_slice(format!("{text}\n").as_bytes()));
 }
 
 impl Drop for ErrorOutput {

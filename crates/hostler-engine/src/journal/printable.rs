@@ -1,7 +1,9 @@
-//! Text from clients and apps, made safe for a terminal: control characters are escaped. Knows no lines.
+//! Text from clients and apps, made safe for a terminal: control characters are escaped. Knows no entries of the log.
 
 use std::borrow::Cow;
 use std::fmt::Write;
+
+use super::colour::errors_are_coloured;
 
 /// What may pass to the terminal besides text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +12,13 @@ pub enum Allowed {
     Text,
     /// Colours and other attributes of characters (SGR, `ESC [ ... m`).
     Colours,
+}
+
+impl Allowed {
+    /// What may pass to standard error.
+    pub fn on_standard_error() -> Self {
+        if errors_are_coloured() { Self::Colours } else { Self::Text }
+    }
 }
 
 /// Resets all attributes of characters.
@@ -44,6 +53,11 @@ pub fn printable(text: &str, allowed: Allowed) -> Cow<'_, str> {
         out.push_str(RESET);
     }
     Cow::Owned(out)
+}
+
+/// As [`printable`], for a text of several lines.
+pub fn printable_lines(text: &str, allowed: Allowed) -> String {
+    text.split('\n').map(|line| printable(line, allowed)).collect::<Vec<_>>().join("\n")
 }
 
 /// Control characters but for the tab, separators of lines, and characters that change the direction of the text around them.
@@ -84,6 +98,12 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(printable(text, Allowed::Text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_lines_of_a_text_stay_lines() {
+        let text = "one\u{1b}[2J\n\ntwo\r\n";
+        assert_eq!(printable_lines(text, Allowed::Text), "one\\x1b[2J\n\ntwo\\x0d\n");
     }
 
     #[test]

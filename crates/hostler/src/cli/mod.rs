@@ -25,6 +25,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use hostler_engine::journal::{Allowed, printable_lines};
+
 pub use admin_args::{
     Ask, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs,
     TopArgs, UndrainArgs,
@@ -57,7 +59,9 @@ fn print(text: &str) -> ExitCode {
 }
 
 /// Prints a line on standard error. Unlike `eprintln!` it does not panic if the reader closes the pipe (`2>&1 | head`): the exit code counts.
+/// The line may contain what an app has printed, such as the error of a worker that did not boot.
 fn complain(line: impl Display) {
+    let line = printable_lines(&line.to_string(), Allowed::on_standard_error());
     let _ = writeln!(io::stderr(), "{line}");
 }
 

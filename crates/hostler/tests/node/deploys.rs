@@ -83,13 +83,16 @@ async fn while_a_worker_is_replaced_the_metrics_have_each_series_once() {
 #[tokio::test]
 async fn a_generation_that_does_not_boot_is_reported_and_the_old_one_stays() {
     let text =
-        "if (require('fs').existsSync(process.env.TEST_FOLDER + '/broken')) throw new Error('no database');
+        "if (require('fs').existsSync(process.env.TEST_FOLDER + '/broken')) throw new Error('no database\\x1b[2J');
         require('http').createServer((req, res) => res.end()).listen(3000);";
     let site = source(text).started().await;
     let before = site.pids().await;
     site.touch("broken");
     let output = site.command(&["restart"]).await;
-    output.assert_exit(1).assert_complains("pool app: the new worker 1").assert_complains("no database");
+    output.assert_exit(1).assert_complains("pool app: the new worker 1");
+    // What an app prints cannot clear the operator's terminal.
+    output.assert_complains("no database\\x1b[2J");
+    assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
     let status = site.command(&["status"]).await.stdout;
     assert!(status.contains("restart failed") && status.contains("no database"), "{status}");
     site.get("/").await.assert_status(200);

@@ -37,10 +37,11 @@ async fn page_says(site: &Site, text: &str) {
 
 #[tokio::test]
 async fn run_ends_with_the_exit_code_and_the_last_words_of_an_app_that_is_never_ready() {
-    let output = source("console.error('no database\\nat 127.0.0.1:5432'); process.exit(3);").ended().await;
+    let text = "console.error('no database\\nat 127.0.0.1:5432\\x1b[2J'); process.exit(3);";
+    let output = source(text).ended().await;
     output.assert_exit(3).assert_complains("the app was never ready, after 3 tries");
     output.assert_complains(
-        "exit code 3 before it was ready; the app printed last:\nno database\nat 127.0.0.1:5432\n",
+        "exit code 3 before it was ready; the app printed last:\nno database\nat 127.0.0.1:5432\\x1b[2J\n",
     );
     assert!(output.stdout.contains("\"level\":\"error\",\"text\":\"the app was never ready"), "{output:?}");
 
