@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, LoadContext};
+use hostler_engine::journal::{Allowed, printable_lines};
 use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, post};
 use hostler_wire::Address;
 use serde_json::Value;
@@ -16,6 +17,8 @@ use crate::admin::note::{self, NotedHostler};
 
 /// The status of a command whose arguments are wrong.
 pub(super) const BAD_REQUEST: u16 = 400;
+/// The status of a request that the rules of the listener refuse.
+const FORBIDDEN: u16 = 403;
 /// The time limit of a question.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// While an order is carried out, the command looks this often whether Hostler still answers.
@@ -107,8 +110,12 @@ impl Admin {
     }
 
     /// An order may take long. So a Hostler that hangs is found before the order is sent, which it would carry out when it no longer hangs.
+    /// Another program would get the order and the token: an app has no such path.
     async fn is_alive(&self) -> Result<(), String> {
-        self.look(ALIVE, TIME_LIMIT).await.map(drop)
+        match self.look(ALIVE, TIME_LIMIT).await?.status {
+            200 => Ok(()),
+            status => Err(format!("{ALIVE} has status {status}; is it server.admin?")),
+        }
     }
 
     /// Ready when Hostler has answered nothing for a while, with why. It would never end an order that it has begun.
@@ -163,10 +170,11 @@ impl Admin {
             (401, Ok(None), _) => format!(
                 "this Hostler wants its admin token: set {ADMIN_TOKEN_VARIABLE}, or name its file with --admin-token-file"
             ),
-            (status, _, "") => {
-                format!("unexpected response with status {status}; is it another version of Hostler?")
-            }
-            (_, _, text) => text.to_owned(),
+            (BAD_REQUEST | FORBIDDEN, _, text) if is_sentence(text) => text.to_owned(),
+            // Often the page of an app: its text would not help.
+            (status, ..) => format!(
+                "unexpected response with status {status}; is it server.admin, or another version of Hostler?"
+            ),
         }
     }
 
@@ -178,25 +186,30 @@ impl Admin {
     }
 
     /// Asks and prints the response, as JSON or as text. Exit code 0, or 1 without a useful response.
-    pub fn show(&self, path: &str, what: &str, as_json: bool, as_text: fn(&Value) -> String) -> ExitCode {
-        let shown = self.fetch(path).and_then(|json| match as_json {
-            true => Ok(json.trim_end().to_owned() + "\n"),
-            false => serde_json::from_str(&json)
-                .map(|value| as_text(&value))
-                .map_err(|_| format!("{} answered, but not with {what}; is it server.admin?", self.address)),
+    pub fn show(&self, question: &AdminQuestion, as_json: bool) -> ExitCode {
+        let answered = self.get(question.path).and_then(|answer| {
+            let value = self.value(&answer, question)?;
+            Ok(match as_json {
+                true => String::from_utf8_lossy(&answer.body).trim_end().to_owned() + "\n",
+                // Another program may have answered.
+                false => printable_lines(&(question.as_text)(&value), Allowed::Text),
+            })
         });
-        match shown {
+        match answered {
             Ok(text) => print(&text),
             Err(why) => self.failed(&why),
         }
     }
 
-    fn fetch(&self, path: &str) -> Result<String, String> {
-        let answer = self.get(path)?;
-        match answer.status {
-            200 => String::from_utf8(answer.body).map_err(|error| error.to_string()),
-            _ => Err(self.complaint(&answer)),
+    /// What was asked for. Another program may answer 200 to everything, also with JSON.
+    pub fn value(&self, answer: &WholeAnswer, question: &AdminQuestion) -> Result<Value, String> {
+        if answer.status != 200 {
+            return Err(self.complaint(answer));
         }
+        let value: Option<Value> = serde_json::from_slice(&answer.body).ok();
+        value.filter(|value| value[question.list].is_array()).ok_or_else(|| {
+            format!("{} answered, but not with {}; is it server.admin?", self.address, question.what)
+        })
     }
 
     /// Prints what is wrong with the arguments; exit code 2.
@@ -210,6 +223,21 @@ impl Admin {
         complain(format_args!("hostler {}: {why}", self.command));
         ExitCode::FAILURE
     }
+}
+
+/// What a command asks for and shows.
+pub(super) struct AdminQuestion {
+    pub path: &'static str,
+    /// Its name in a sentence.
+    pub what: &'static str,
+    /// The key of a list that it always has.
+    pub list: &'static str,
+    pub as_text: fn(&Value) -> String,
+}
+
+/// Hostler's own texts have one line.
+fn is_sentence(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('<') && !text.contains('\n')
 }
 
 fn fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {

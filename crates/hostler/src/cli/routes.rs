@@ -3,8 +3,11 @@
 use std::process::ExitCode;
 
 use super::RoutesArgs;
-use super::admin::Admin;
+use super::admin::{Admin, AdminQuestion};
 use crate::admin::as_text;
+
+const TABLE: AdminQuestion =
+    AdminQuestion { path: "/table", what: "a table of routes", list: "routes", as_text };
 
 /// Prints the routes and exits with 0. Exits with 1 if no Hostler answers, and with 2 if the configuration is wrong.
 pub fn routes(args: &RoutesArgs) -> ExitCode {
@@ -12,5 +15,5 @@ pub fn routes(args: &RoutesArgs) -> ExitCode {
         Ok(admin) => admin,
         Err(code) => return code,
     };
-    admin.show("/table", "a table of routes", args.json, as_text)
+    admin.show(&TABLE, args.json)
 }

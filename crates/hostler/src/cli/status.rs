@@ -3,8 +3,11 @@
 use std::process::ExitCode;
 
 use super::StatusArgs;
-use super::admin::Admin;
+use super::admin::{Admin, AdminQuestion};
 use crate::admin::table;
+
+pub(super) const STATUS: AdminQuestion =
+    AdminQuestion { path: "/status", what: "a status", list: "pools", as_text: table };
 
 /// Prints the status and exits with 0. Exits with 1 if no Hostler answers, and with 2 if the configuration is wrong.
 pub fn status(args: &StatusArgs) -> ExitCode {
@@ -12,5 +15,5 @@ pub fn status(args: &StatusArgs) -> ExitCode {
         Ok(admin) => admin,
         Err(code) => return code,
     };
-    admin.show("/status", "a status", args.json, table)
+    admin.show(&STATUS, args.json)
 }

@@ -140,6 +140,29 @@ async fn an_address_that_is_not_the_admin_listener_is_said_to_be_none() {
     }
 }
 
+#[tokio::test]
+async fn an_app_in_place_of_the_admin_listener_is_not_taken_for_a_hostler() {
+    let json = "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"ok\":true}";
+    let app = upstream().answers(json).start().await;
+    for arguments in [&["status"][..], &["status", "--json"], &["routes"], &["routes", "--json"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = run(HOSTLER, &[arguments, &["--admin", app.address()]].concat(), folder.path()).await;
+        asked.assert_exit(1).assert_complains("; is it server.admin?");
+        assert_eq!(asked.stdout, "", "{arguments:?}");
+    }
+    let page = "<!doctype html>\n<title>Error</title>\n<pre>Cannot GET</pre>\n";
+    let missing = format!("HTTP/1.1 404 Not Found\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+    let app = upstream().answers(missing).start().await;
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["status"][..], &["restart"], &["purge", "--all"], &["profile", "web"]] {
+        let asked = run(HOSTLER, &[arguments, &["--admin", app.address()]].concat(), folder.path()).await;
+        asked.assert_exit(1).assert_complains("status 404; is it server.admin");
+        assert!(!asked.stderr.contains("<pre>"), "{}", asked.stderr);
+    }
+    // No order has reached it, and with it no token.
+    assert!(app.requests().iter().all(|seen| seen.method() == "GET"), "{:?}", app.requests());
+}
+
 #[test]
 fn an_error_whose_reader_has_left_keeps_its_exit_code() {
     let folder = tempfile::tempdir().unwrap();

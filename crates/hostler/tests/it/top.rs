@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use hostler_testkit::{eventually, upstream};
+use hostler_testkit::{eventually, run, upstream};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -95,10 +95,26 @@ async fn top_stays_while_hostler_is_away_and_puts_the_terminal_back_after_sigter
     let mut terminal = Terminal::open(&site.admin().to_string());
     terminal.shows(&format!("pid {}", site.pid())).await;
     drop(site);
-    terminal.shows("not reachable, trying").await;
+    terminal.shows("no Hostler answers on").await;
     let pid = Pid::from_child(&terminal.top);
     kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(terminal.ends().await, Some(0));
+}
+
+#[tokio::test]
+async fn top_tells_a_hostler_that_wants_its_token_and_another_program_from_one_that_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let complains = async |answer: &str, complaint: &str| {
+        let other = upstream().answers(answer).start().await;
+        let arguments = ["top", "--once", "--admin", other.address()];
+        let once = run(env!("CARGO_BIN_EXE_hostler"), &arguments, folder.path()).await;
+        once.assert_exit(1).assert_complains(complaint);
+        assert!(!once.stderr.contains("no Hostler answers"), "{}", once.stderr);
+    };
+    let wants = "hostler top: this Hostler wants its admin token: set HOSTLER_ADMIN_TOKEN";
+    complains("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", wants).await;
+    let is_none = "answered, but not with a status; is it server.admin?";
+    complains("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"ok\":true}", is_none).await;
 }
 
 #[tokio::test]

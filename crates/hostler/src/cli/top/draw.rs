@@ -103,7 +103,7 @@ fn header(state: &TopState, page: &mut TopPage<'_>) {
     match &state.error {
         Some(why) => {
             let style = page.colour(Color::Red);
-            page.line(&format!("{} is not reachable, trying again: {why}", state.address), style);
+            page.words(&format!("{why}; trying again"), style);
         }
         None if status.is_null() => page.line(&format!("asking {}", state.address), Style::new()),
         None => {}

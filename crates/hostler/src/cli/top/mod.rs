@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::admin::Admin;
+use super::status::STATUS;
 use super::{TopArgs, print};
 use state::{TopState, TopView};
 
@@ -80,9 +81,7 @@ fn once(admin: &Admin, mut state: TopState, news: &Receiver<TopNews>) -> ExitCod
     for _ in 0..2 {
         match news.recv() {
             Ok(TopNews::Asked(at, Ok(status))) => state.take(at, Ok(status)),
-            Ok(TopNews::Asked(_, Err(why))) => {
-                return admin.failed(&format!("no Hostler answers on {}: {why}", state.address));
-            }
+            Ok(TopNews::Asked(_, Err(why))) => return admin.failed(&why),
             Ok(TopNews::End) | Err(_) => return ExitCode::FAILURE,
         }
     }
@@ -200,13 +199,11 @@ fn is_terminal_gone() -> bool {
     is_told && asked[0].revents().contains(PollFlags::HUP)
 }
 
-/// The status, and with it the single requests of this moment.
+/// The status, and with it the single requests of this moment. The error is a sentence: a Hostler that wants its token does answer.
 async fn status(admin: &Admin) -> Result<Value, String> {
-    let asked = admin.look("/status", TIME_LIMIT).await?;
-    let mut status: Value = match asked.status {
-        200 => serde_json::from_slice(&asked.body).map_err(|error| error.to_string())?,
-        _ => return Err(admin.complaint(&asked)),
-    };
+    let asked = admin.look(STATUS.path, TIME_LIMIT).await;
+    let asked = asked.map_err(|why| format!("no Hostler answers on {}: {why}", admin.address()))?;
+    let mut status = admin.value(&asked, &STATUS)?;
     // An older version has no such path. The rest can be shown all the same.
     if let Ok(asked) = admin.look("/live/requests", TIME_LIMIT).await
         && asked.status == 200

@@ -63,7 +63,7 @@ pub(super) struct TopState {
     pub is_coloured: bool,
     pub now: Option<(Instant, Value)>,
     before: Option<(Instant, Value)>,
-    /// Why the last question had no answer.
+    /// Why the last question had no useful answer.
     pub error: Option<String>,
     pub paused: bool,
     pub helps: bool,

@@ -117,15 +117,26 @@ fn the_order_changes_by_a_key() {
 #[test]
 fn a_server_that_is_away_keeps_its_last_figures_on_the_screen() {
     let mut state = seen();
-    state.take(Instant::now(), Err("connection refused".into()));
+    state.take(Instant::now(), Err("no Hostler answers on 127.0.0.1:8081: connection refused".into()));
     let shown = drawn(&state, 80, 24);
-    assert!(shown.contains("127.0.0.1:8081 is not reachable, trying again: connection refused"), "{shown}");
+    assert!(shown.contains("127.0.0.1:8081: connection refused; trying again"), "{shown}");
     assert!(shown.contains("> web"), "{shown}");
     let mut successor = status(5);
     successor["pid"] = json!(78);
     state.take(Instant::now() + Duration::from_secs(5), Ok(successor));
     assert_eq!(state.total_rate(super::state::answers), 0.0, "another process counts from 0");
-    assert!(!drawn(&state, 80, 24).contains("not reachable"));
+    assert!(!drawn(&state, 80, 24).contains("trying again"));
+}
+
+#[test]
+fn a_complaint_that_is_wider_than_the_terminal_is_shown_whole() {
+    let mut state = TopState::new("10.0.0.5:8081".into(), true);
+    let why = "this Hostler wants its admin token: set HOSTLER_ADMIN_TOKEN, or name its file with --admin-token-file";
+    state.take(Instant::now(), Err(why.into()));
+    let shown = drawn(&state, 80, 24);
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&format!("{why}; trying again")), "{shown}");
+    assert!(!shown.contains("no Hostler answers"), "{shown}");
 }
 
 #[test]
