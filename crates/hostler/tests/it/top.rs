@@ -102,6 +102,15 @@ async fn top_stays_while_hostler_is_away_and_puts_the_terminal_back_after_sigter
 }
 
 #[tokio::test]
+async fn top_puts_the_terminal_back_after_a_sigint_from_another_program() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    let mut terminal = Terminal::open(&site.admin().to_string());
+    terminal.shows(&format!("pid {}", site.pid())).await;
+    kill_process(Pid::from_child(&terminal.top), Signal::INT).unwrap();
+    assert_eq!(terminal.ends().await, Some(0));
+}
+
+#[tokio::test]
 async fn top_tells_a_hostler_that_wants_its_token_and_another_program_from_one_that_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let complains = async |answer: &str, complaint: &str| {

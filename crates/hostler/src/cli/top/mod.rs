@@ -7,6 +7,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::future::pending;
 use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -155,11 +156,20 @@ fn ask_each_second(admin: &Admin, has_terminal: bool, sender: &Sender<TopNews>) 
         else {
             return;
         };
+        // From another program, such as `timeout -s INT`: Ctrl-C is a key here. `--once` has no screen to put back, so there it ends the program.
+        let mut interrupt = if has_terminal { signal(SignalKind::interrupt()).ok() } else { None };
         let mut ticks = every_second();
         loop {
+            let interrupted = async {
+                match &mut interrupt {
+                    Some(interrupt) => interrupt.recv().await,
+                    None => pending().await,
+                }
+            };
             let ends = tokio::select! {
                 _ = end.recv() => true,
                 _ = hangup.recv() => true,
+                _ = interrupted => true,
                 _ = ticks.tick() => false,
             };
             if has_terminal && is_terminal_gone() {
