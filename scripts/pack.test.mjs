@@ -188,6 +188,8 @@ test('the tar archive and the npm package have man pages and completions that wo
   for (const page of ['hostler.1.gz', 'hostler-run.1.gz', 'hostler-start.1.gz']) assert.ok(pages.includes(page), `${page} in ${pages}`);
   assert.deepEqual(pages.filter((page) => page.includes('__')), [], 'no page of a hidden command');
   assert.deepEqual((await readdir(join(app, 'node_modules/hostler/man'))).map((page) => `${page}.gz`).sort(), pages.sort());
+  const { man } = JSON.parse(await readFile(join(app, 'node_modules/hostler/package.json'), 'utf8'));
+  assert.deepEqual(man.map((page) => `${page}.gz`), pages.map((page) => `man/${page}`), 'npm links these pages, and takes no folder');
   assert.ok((await stat(join(app, 'node_modules/hostler/completions/_hostler'))).size > 1000);
   await hasPages(join(unpacked, 'share/doc/hostler'));
   await hasPages(join(app, 'node_modules/hostler'));

@@ -1,5 +1,5 @@
 // Makes the npm packages: `hostler` with the launcher, and one with the program for each target. Builds no program.
-import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mustRun, root } from '../steps.mjs';
 import { TARGETS } from './targets.mjs';
@@ -37,7 +37,9 @@ export async function packLauncher({ extras, version, stage, dist }) {
   layOutDocs(folder);
   const written = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const optionalDependencies = Object.fromEntries(TARGETS.map((target) => [nameOf(target), version]));
-  writeJson(join(folder, 'package.json'), { ...written, version, man: './man', optionalDependencies });
+  // File by file: npm takes a folder for a page without a section, and then refuses a global installation (EBADMAN).
+  const man = readdirSync(join(folder, 'man')).sort().map((page) => `man/${page}`);
+  writeJson(join(folder, 'package.json'), { ...written, version, man, optionalDependencies });
   await pack(folder, dist);
 }
 
