@@ -263,6 +263,16 @@ async fn init_replaces_a_file_only_by_force() {
 }
 
 #[tokio::test]
+async fn the_next_steps_are_for_a_shell() {
+    let outer = folder(&[("my app/package.json", &package(r#""main": "server.js""#))]);
+    let said =
+        run(HOSTLER, &["init", "my app"], &outer.path().join("shop")).await.assert_exit(0).stdout.clone();
+    for step in ["(cd 'my app' && npm install)", "hostler check -c 'my app/hostler.toml'"] {
+        assert!(said.contains(&format!("\n  {step}\n")), "{step} in {said}");
+    }
+}
+
+#[tokio::test]
 async fn init_names_what_is_wrong_with_a_folder() {
     let workspace = r#"{ "workspaces": ["apps/*"] }"#;
     let turbo = r#"{ "workspaces": ["apps/*"], "scripts": { "start": "turbo run start" } }"#;

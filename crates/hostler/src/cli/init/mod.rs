@@ -192,10 +192,12 @@ fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, load_context: &Lo
             steps.push(step.clone());
         }
     }
+    // For a shell: a path may have spaces.
+    let word = |path: &Path| shell_words::quote(&path.display().to_string()).into_owned();
     if args.folder != Path::new(".") && !steps.is_empty() {
-        steps = vec![format!("(cd {} && {})", args.folder.display(), steps.join(" && "))];
+        steps = vec![format!("(cd {} && {})", word(&args.folder), steps.join(" && "))];
     }
-    let file = if target == Path::new(FILE) { String::new() } else { format!(" -c {}", target.display()) };
+    let file = if target == Path::new(FILE) { String::new() } else { format!(" -c {}", word(target)) };
     steps.extend([format!("hostler check{file}"), format!("hostler start{file}")]);
     said.push_str("\nNext:\n");
     steps.iter().for_each(|step| said.push_str(&format!("  {step}\n")));
