@@ -258,6 +258,16 @@ fn an_invalid_address_is_reported_with_an_example() {
 }
 
 #[test]
+fn a_url_in_place_of_an_address_is_named_as_such() {
+    check(
+        "pools.web.command = \"x\"\n[server]\nlisten = \"http://127.0.0.1:8080\"\nadmin = \"http://[::1]:8081/\"\n",
+        expect![[r#"
+            hostler.toml:3:10: server.listen: "http://127.0.0.1:8080" is a URL; write the host and the port, such as "127.0.0.1:8080"
+            hostler.toml:4:9: server.admin: "http://[::1]:8081/" is a URL; write the host and the port, such as "127.0.0.1:8080""#]],
+    );
+}
+
+#[test]
 fn an_unknown_host_name_is_reported() {
     let errors = site("pools.web.command = \"x\"\nserver.listen = \"nowhere.invalid:80\"\n")
         .load()

@@ -22,6 +22,11 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains("://") {
+            return Err(format!(
+                "{text:?} is a URL; write the host and the port, such as \"127.0.0.1:8080\""
+            ));
+        }
         let wrong = |why: &str| format!("{text:?} is not an address such as \"127.0.0.1:8080\": {why}");
         let (host, port) = text.rsplit_once(':').ok_or_else(|| match text.parse::<u16>() {
             Ok(port) => wrong(&format!("write \":{port}\" for every address of the machine")),

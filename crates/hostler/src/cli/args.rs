@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -15,7 +15,7 @@ use super::admin_args::{
 };
 use super::development::DevelopmentArgs;
 use super::init::Init;
-use super::key_flags::{key_flags, setting};
+use super::key_flags::{SET, key_flags, setting};
 
 const KEYS_ARE_FLAGS: &str = "\
 Each key of the configuration is also a flag and an environment variable.
@@ -258,22 +258,36 @@ impl Args {
 
     /// Parses the given arguments. The first one is the name of the program.
     pub fn parse_given<I: IntoIterator<Item = T>, T: Into<OsString>>(given: I) -> Result<Self, clap::Error> {
-        Self::try_parse_from(key_flags(given.into_iter().map(Into::into))).map_err(with_tip)
+        let given = key_flags(given.into_iter().map(Into::into));
+        Self::try_parse_from(&given).map_err(|error| with_tip(error, &given))
     }
 }
 
-/// Says what stands in for commands of other process managers.
-fn with_tip(mut error: clap::Error) -> clap::Error {
-    let tip = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(name)) if name == "logs" => {
-            "the log is on standard output; under systemd: journalctl -u hostler"
-        }
-        Some(ContextValue::String(name)) if name == "stop" => {
-            "send SIGTERM to the process of Hostler; under systemd: systemctl stop hostler"
+/// Says what stands in for commands of other process managers, and which commands take keys of the configuration.
+fn with_tip(mut error: clap::Error, given: &[OsString]) -> clap::Error {
+    let tip = match (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
+        (Some(ContextValue::String(name)), _) => match &**name {
+            "logs" => "the log is on standard output; under systemd: journalctl -u hostler",
+            "stop" => "send SIGTERM to the process of Hostler; under systemd: systemctl stop hostler",
+            "list" | "ls" => "hostler status shows all pools and workers",
+            "monit" => "hostler top",
+            "scale" => "write workers = N into the section of the pool, and then: hostler reload",
+            _ => return error,
+        },
+        (_, Some(ContextValue::String(flag)))
+            if flag == SET && error.kind() == ErrorKind::UnknownArgument =>
+        {
+            // The flag that was written: `--server.admin`.
+            let set = given.iter().position(|word| word == SET).and_then(|at| given.get(at + 1));
+            let key = set.map(|set| set.to_string_lossy()).filter(|key| key.starts_with("--"));
+            let key = key.and_then(|key| key.split('=').next().map(str::to_owned));
+            error.insert(ContextKind::InvalidArg, ContextValue::String(key.unwrap_or_else(|| SET.into())));
+            "only run, start and check take keys of the configuration; other commands find a running Hostler by --admin"
         }
         _ => return error,
     };
     error.remove(ContextKind::SuggestedSubcommand);
+    error.remove(ContextKind::SuggestedArg);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
 }

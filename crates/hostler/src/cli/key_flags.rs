@@ -6,6 +6,8 @@ use hostler_config::{Given, Setting};
 
 /// The only key whose name has no dot. All other keys are in a section.
 const ROUTES: &str = "--routes";
+/// The flag that takes a key with its value.
+pub(super) const SET: &str = "--set";
 
 /// The value of `--set`.
 pub(super) fn setting(text: &str) -> Result<Setting, String> {
@@ -47,7 +49,7 @@ pub(super) fn key_flags(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
             whole.push("=");
             whole.push(value);
         }
-        rewritten.extend(["--set".into(), whole]);
+        rewritten.extend([SET.into(), whole]);
     }
     rewritten.extend(args);
     rewritten

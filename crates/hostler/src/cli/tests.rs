@@ -227,6 +227,36 @@ fn orders_find_the_admin_address_as_status_does() {
 }
 
 #[test]
+fn a_key_for_a_command_that_takes_none_is_named_as_it_was_written() {
+    for (line, named) in [
+        ("hostler status --server.admin :99", "unexpected argument '--server.admin' found"),
+        ("hostler restart web --pools.web.workers=3", "unexpected argument '--pools.web.workers' found"),
+        ("hostler profile web --set server.admin=:99", "unexpected argument '--set' found"),
+    ] {
+        let error = Args::parse_given(shell_words::split(line).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(named) && error.contains("find a running Hostler by --admin"), "{error}");
+    }
+    // A command that takes keys says what is wrong with the key.
+    let error = Args::parse_given(["hostler", "check", "--set", "server.admin"]).unwrap_err().to_string();
+    assert!(error.contains("write KEY=VALUE") && !error.contains("--admin"), "{error}");
+}
+
+#[test]
+fn commands_of_other_process_managers_have_a_tip() {
+    for (name, tip) in [
+        ("logs", "journalctl -u hostler"),
+        ("stop", "SIGTERM"),
+        ("ls", "hostler status"),
+        ("list", "hostler status"),
+        ("monit", "tip: hostler top"),
+        ("scale", "hostler reload"),
+    ] {
+        let error = Args::parse_given(["hostler", name]).unwrap_err().to_string();
+        assert!(error.contains(tip) && !error.contains("similar"), "{error}");
+    }
+}
+
+#[test]
 fn hidden_commands_are_there() {
     let guard = Args::parse_given(["hostler", "__guard", "--fd", "3"]).unwrap();
     assert!(matches!(guard.command, Command::Guard { args } if args == ["--fd", "3"]));
