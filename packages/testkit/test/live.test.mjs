@@ -225,10 +225,14 @@ test('members have no Restart button at any moment', async () => {
 test('a command asks first, and asks for the token where one is set', async () => {
   const page = await open();
   const sent = [];
-  await page.route('**/pools/web/restart', (route) => {
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route('**/pools/web/restart', async (route) => {
     const token = route.request().headers().authorization;
     sent.push(token ?? null);
-    return token === 'Bearer right' ? route.continue() : route.fulfill({ status: 401, body: 'this request needs the admin token' });
+    if (token !== 'Bearer right') return route.fulfill({ status: 401, body: 'this request needs the admin token' });
+    await held;
+    return route.continue();
   });
   const restart = page.locator('.pool button', { hasText: 'Restart' });
   await restart.click();
@@ -238,6 +242,9 @@ test('a command asks first, and asks for the token where one is set', async () =
   await page.locator('#ask-yes').click();
   await page.locator('#ask-input').fill('right');
   await page.keyboard.press('Enter');
+  await page.locator('#ask-result', { hasText: 'works on it' }).waitFor();
+  assert.equal(await page.locator('#ask-yes').isVisible(), false, 'a command that was sent is no question any more');
+  release();
   await page.locator('#ask-result', { hasText: 'workers' }).waitFor({ timeout: 60_000 });
   assert.deepEqual(sent, [null, 'Bearer right']);
   assert.equal(await page.evaluate('localStorage.length'), 0, 'the token is kept for this tab only');

@@ -54,7 +54,7 @@ async function confirm(question) {
   busy = question;
   const answer = await shown(dialog, question);
   busy = before;
-  if (before && question.secret) present(dialog, before);
+  before?.show();
   return answer;
 }
 
@@ -74,29 +74,44 @@ function present(dialog, { title, text, name, secret, yes }) {
 }
 
 function shown(dialog, question) {
-  present(dialog, question);
   return new Promise((resolve) => {
     const finish = (answer) => {
       dialog.close();
       resolve(answer);
     };
-    at('ask-no').onclick = () => finish(null);
-    dialog.oncancel = () => resolve(null);
-    at('ask-input').onkeydown = (event) => {
-      if (event.key !== 'Enter') return;
-      // The same key must not press a button of the dialog that is shown next.
-      event.preventDefault();
-      at('ask-yes').click();
+    /** What is known of the command. Empty: it is not sent yet. */
+    let told = '';
+    const tell = (text) => {
+      told = text;
+      // The dialog may be closed, or show another question.
+      if (busy !== question) return;
+      at('ask-yes').hidden = true;
+      at('ask-label').hidden = true;
+      at('ask-no').textContent = 'Close';
+      at('ask-result').textContent = text;
     };
-    at('ask-yes').onclick = async () => {
+    const agree = async () => {
+      if (told) return;
       const typed = at('ask-input').value.trim();
       if (!question.act) return finish(typed || null);
-      at('ask-yes').hidden = true;
-      at('ask-result').textContent = 'Hostler works on it.';
+      tell('Hostler works on it.');
       const result = await question.act(typed).catch((error) => ({ text: error.message }));
-      at('ask-result').textContent = result.text;
-      at('ask-no').textContent = 'Close';
-      at('ask-no').onclick = () => finish(result);
+      tell(result.text);
     };
+    // Also after another question, which has had the dialog meanwhile.
+    question.show = () => {
+      present(dialog, question);
+      at('ask-no').onclick = () => finish(null);
+      dialog.oncancel = () => resolve(null);
+      at('ask-input').onkeydown = (event) => {
+        if (event.key !== 'Enter') return;
+        // The same key must not press a button of the dialog that is shown next.
+        event.preventDefault();
+        at('ask-yes').click();
+      };
+      at('ask-yes').onclick = agree;
+      if (told) tell(told);
+    };
+    question.show();
   });
 }
