@@ -211,7 +211,10 @@ impl Ask {
     pub fn invocation(&self, load_context: LoadContext) -> Invocation {
         let file = self.config.clone().or(default_file(&load_context)).filter(|_| self.admin.is_none());
         let address = flag("--admin", "server.admin", self.admin.as_ref());
-        let token = flag("--admin-token-file", "server.admin_token_file", self.admin_token_file.as_ref());
+        // It is an argument of a command, so it starts where the operator is, and not at the folder of the configuration file.
+        let token_file = self.admin_token_file.as_ref().map(|file| load_context.folder.join(file));
+        let token_file = token_file.map(|file| file.display().to_string());
+        let token = flag("--admin-token-file", "server.admin_token_file", token_file.as_ref());
         let settings = address.into_iter().chain(token).collect();
         Invocation { file, settings, load_context }
     }

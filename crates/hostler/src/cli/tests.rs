@@ -204,6 +204,18 @@ fn status_finds_the_admin_address_without_a_file() {
 }
 
 #[test]
+fn a_token_file_on_the_command_line_starts_where_the_operator_is() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hostler.toml"), "[server]\nadmin_token_file = 'own'\n").unwrap();
+    let file = |more: &str| {
+        let line = format!("hostler status -c {}/hostler.toml {more}", folder.path().display());
+        config::load_admin(&invocation(&line).unwrap()).unwrap().token_file.unwrap()
+    };
+    assert_eq!(file(""), folder.path().join("own"));
+    assert_eq!(file("--admin-token-file given"), PathBuf::from("/given"));
+}
+
+#[test]
 fn orders_find_the_admin_address_as_status_does() {
     let parse = |line: &str| Args::parse_given(shell_words::split(line).unwrap()).map(|args| args.command);
     match parse("hostler pause web --admin :99").unwrap() {
