@@ -10,6 +10,8 @@ use crate::admin::Answered;
 
 /// A restart waits for one worker after the other, so an order may take long. Ctrl-C ends the waiting, not the order.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
+/// The admin listener reads a request line of 64 KB at most. What `xargs hostler purge` gives may have more.
+const LONGEST_QUERY: usize = 32 * 1024;
 
 /// `hostler restart`
 pub fn restart(args: &Restart) -> ExitCode {
@@ -73,7 +75,19 @@ pub fn purge(args: &PurgeArgs) -> ExitCode {
     query.extend(named("prefix", &args.prefix));
     query.extend(named("tag", &args.tag));
     query.extend(args.all.then(|| "all=true".to_owned()));
-    order("purge", &args.ask, &format!("/purge?{}", query.join("&")))
+    orders("purge", &args.ask, &purges(&query))
+}
+
+/// As few requests as have room for all of it.
+fn purges(query: &[String]) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for part in query {
+        match paths.last_mut() {
+            Some(path) if path.len() + part.len() < LONGEST_QUERY => path.extend(["&", part]),
+            _ => paths.push(format!("/purge?{part}")),
+        }
+    }
+    paths
 }
 
 /// `hostler upgrade`
@@ -88,10 +102,26 @@ fn of_pool(name: &str, what: &str) -> String {
 
 /// Prints what Hostler did and exits with 0. Exits with 1 if the order failed, and with 2 if the arguments or the admin address are wrong.
 fn order(command: &'static str, ask: &Ask, path: &str) -> ExitCode {
+    orders(command, ask, &[path.to_owned()])
+}
+
+/// One order after the other, until one fails.
+fn orders(command: &'static str, ask: &Ask, paths: &[String]) -> ExitCode {
     let admin = match Admin::find(command, ask) {
         Ok(admin) => admin,
         Err(code) => return code,
     };
+    let mut code = ExitCode::SUCCESS;
+    for path in paths {
+        code = give(&admin, path);
+        if code != ExitCode::SUCCESS {
+            break;
+        }
+    }
+    code
+}
+
+fn give(admin: &Admin, path: &str) -> ExitCode {
     let asked = match admin.post(path, TIME_LIMIT) {
         Ok(asked) => asked,
         Err(why) => return admin.failed(&why),

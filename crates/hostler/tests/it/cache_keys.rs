@@ -78,6 +78,21 @@ async fn a_purge_applies_to_the_port_of_its_url() {
 }
 
 #[tokio::test]
+async fn a_purge_takes_more_urls_than_fit_into_one_request() {
+    let app = upstream().script(numbered(|_, _| FRESH.into())).start().await;
+    let site = with_cache(&app).await;
+    asked_at(&site, "a.test", "").await.assert_ok("1");
+    asked_at(&site, "b.test", "").await.assert_ok("2");
+    let others: Vec<_> = (0..2000).map(|at| format!("https://a.test/products/{at}/its-long-name")).collect();
+    let mut arguments = vec!["purge", "https://a.test/page"];
+    arguments.extend(others.iter().map(String::as_str));
+    arguments.push("https://b.test/page");
+    site.command(&arguments).await.assert_exit(0);
+    asked_at(&site, "a.test", "").await.assert_ok("3");
+    asked_at(&site, "b.test", "").await.assert_ok("4");
+}
+
+#[tokio::test]
 async fn no_visitor_gets_an_answer_made_for_another_client_address() {
     let app = upstream().script(echoing("X-Forwarded-For")).start().await;
     let site = with_cache(&app).await;
