@@ -7,6 +7,7 @@ use hostler_config::{
     self as config, Body, Config, LoadContext, MemberProtocol, Members, Period, Policy, Pool, PoolMembers,
     Priority, Route, ShowSize, Target, Tls,
 };
+use hostler_engine::journal::{Allowed, printable_lines};
 use hostler_lookup::Mapping;
 use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
@@ -21,7 +22,8 @@ pub fn check(args: &Check) -> ExitCode {
             for warning in &config.warnings {
                 complain(format_args!("warning: {warning}"));
             }
-            let printed = print(&summary(&config));
+            // A text in TOML may have control characters.
+            let printed = print(&printable_lines(&summary(&config), Allowed::Text));
             match data(&config) {
                 ExitCode::SUCCESS => printed,
                 wrong => wrong,

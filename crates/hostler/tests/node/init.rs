@@ -273,6 +273,19 @@ async fn the_next_steps_are_for_a_shell() {
 }
 
 #[tokio::test]
+async fn a_script_of_the_app_cannot_write_control_sequences_to_the_terminal() {
+    let scripts = r#""scripts": { "prestart": "echo \u001b[2J", "start": "node server.js" }"#;
+    let (outer, output) = init(&[("package.json", &package(scripts)), ("server.js", SERVER)], &[]).await;
+    output.assert_exit(0);
+    assert!(output.stdout.contains("echo \\x1b[2J") && !output.stdout.contains('\u{1b}'), "{output:?}");
+    let check = "[pools.web]\ncommand = [\"node\", \"server.js\", \"\\u001b[2J\"]\n";
+    std::fs::write(outer.path().join("shop/hostler.toml"), check).unwrap();
+    let checked = run(HOSTLER, &["check"], &outer.path().join("shop")).await;
+    checked.assert_exit(0);
+    assert!(checked.stdout.contains("\\x1b[2J") && !checked.stdout.contains('\u{1b}'), "{checked:?}");
+}
+
+#[tokio::test]
 async fn init_names_what_is_wrong_with_a_folder() {
     let workspace = r#"{ "workspaces": ["apps/*"] }"#;
     let turbo = r#"{ "workspaces": ["apps/*"], "scripts": { "start": "turbo run start" } }"#;

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use hostler_config::{self as config, Invocation, LoadContext};
+use hostler_engine::journal::{Allowed, printable_lines};
 
 use self::found::FoundPool;
 use self::package::NodePackage;
@@ -209,5 +210,6 @@ fn next_steps(pools: &[FoundPool], args: &Init, target: &Path, load_context: &Lo
     if let (true, Err(errors)) = (is_ready, config::load_to_run(&invocation)) {
         said.push_str(&format!("\nhostler check says:\n{errors}\n"));
     }
-    said
+    // It quotes scripts of an app, which may come from anywhere.
+    printable_lines(&said, Allowed::Text)
 }
