@@ -180,15 +180,19 @@ pub fn pack(paths: &[PathBuf]) -> Result<Image, PostalError> {
 }
 
 impl Image {
-    /// Writes the pack to a temporary file and renames it. A process that has mapped the old file keeps it.
+    /// Writes the pack to a temporary file and renames it. A process that has mapped the old file keeps it. After an error, such as that of
+    /// a full disk, nothing is left.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");
         let beside = PathBuf::from(beside);
         let mut file = File::create(&beside)?;
-        file.write_all(self.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)
+        let written = file.write_all(self.as_bytes()).and_then(|()| file.sync_all());
+        let renamed = written.and_then(|()| std::fs::rename(&beside, path));
+        if renamed.is_err() {
+            let _ = std::fs::remove_file(&beside);
+        }
+        renamed
     }
 }
 

@@ -6,21 +6,24 @@ use hostler_lookup::{Mapping, postal};
 
 use super::{Pack, complain, print};
 
-/// Writes the pack and exits with 0. Exits with 2 if a file is wrong, and says why.
+/// Writes the pack and exits with 0. Exits with 2 if a file is wrong, and with 1 if the pack cannot be written. Says why.
 pub fn pack(args: &Pack) -> ExitCode {
-    let (output, files) = (&args.output, &args.files);
-    let packed = postal::pack(files).map_err(|error| error.to_string());
-    let written = packed.and_then(|image| {
-        let bytes = image.as_bytes().len();
-        let write = image.write(output).map_err(|error| format!("{}: {error}", output.display()));
-        write.map(|()| bytes)
-    });
-    match written.and_then(|bytes| {
+    let image = match postal::pack(&args.files) {
+        Ok(image) => image,
+        Err(error) => {
+            complain(error);
+            return ExitCode::from(2);
+        }
+    };
+    let (output, bytes) = (&args.output, image.as_bytes().len());
+    let written = image.write(output).map_err(|error| format!("{}: {error}", output.display()));
+    drop(image);
+    let opened = written.and_then(|()| {
         let opened = postal::PostalFile::open(std::slice::from_ref(output), Mapping::InPlace);
-        let opened = opened.map_err(|error| error.to_string())?;
-        Ok((opened, bytes))
-    }) {
-        Ok((postal, bytes)) => {
+        opened.map_err(|error| error.to_string())
+    });
+    match opened {
+        Ok(postal) => {
             let countries: Vec<_> = postal.countries().map(|(_, country)| country.as_str()).collect();
             print(&format!(
                 "{}: {} places in {}, {} bytes\n",
@@ -30,9 +33,9 @@ pub fn pack(args: &Pack) -> ExitCode {
                 bytes
             ))
         }
-        Err(error) => {
-            complain(&error);
-            ExitCode::from(2)
+        Err(why) => {
+            complain(why);
+            ExitCode::FAILURE
         }
     }
 }

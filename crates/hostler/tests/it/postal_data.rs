@@ -100,3 +100,14 @@ async fn bad_data_is_reported_with_its_file_and_line() {
         assert!(packed.code == Some(2) && !plan.folder().join("rows.pack").exists(), "{packed:?}");
     }
 }
+
+#[tokio::test]
+async fn a_pack_that_cannot_be_written_is_a_failure_and_leaves_nothing() {
+    let plan = site("[[routes]]\nmatch = '*'\nrespond = 'a'");
+    std::fs::write(plan.folder().join("rows.txt"), ROWS).unwrap();
+    // A file cannot take the place of a folder.
+    std::fs::create_dir(plan.folder().join("rows.pack")).unwrap();
+    let packed = plan.run(&["pack", "rows.txt", "-o", "rows.pack"]).await;
+    packed.assert_exit(1).assert_complains("rows.pack: ");
+    assert!(!plan.folder().join("rows.pack.new").exists());
+}
