@@ -41,7 +41,15 @@ impl Admin {
     pub fn find(command: &'static str, ask: &Ask) -> Result<Self, ExitCode> {
         let load_context = LoadContext::of_process();
         let environment = load_context.environment.clone();
-        let token = |file: Option<&Path>| AdminToken::read(file, &environment);
+        let token = |file: Option<&Path>| {
+            // What is wrong with a file names it.
+            AdminToken::read(file, &environment).map_err(|why| {
+                match environment.contains_key(ADMIN_TOKEN_VARIABLE) {
+                    true => format!("{ADMIN_TOKEN_VARIABLE}: {why}"),
+                    false => why,
+                }
+            })
+        };
         let settings = config::load_admin(&ask.invocation(load_context.clone())).map_err(|errors| {
             complain(&errors);
             ExitCode::from(2)

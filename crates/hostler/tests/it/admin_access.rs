@@ -83,6 +83,10 @@ async fn the_command_line_sends_the_admin_token() {
     with_variable(TOKEN, &pause).await.assert_exit(0);
     let wrong = with_variable("another-token-that-is-wrong", &pause).await;
     wrong.assert_exit(1).assert_complains("the admin token in HOSTLER_ADMIN_TOKEN is wrong");
+    let empty = with_variable("", &pause).await;
+    empty
+        .assert_exit(1)
+        .assert_complains("wants its admin token: HOSTLER_ADMIN_TOKEN: the token is too short");
     // From the file of the configuration, and from a flag.
     let file = site.folder().join("admin.token").display().to_string();
     run(HOSTLER, &["resume", "app", "--admin", &admin, "--admin-token-file", &file], Path::new("/"))
