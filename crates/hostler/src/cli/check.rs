@@ -22,10 +22,10 @@ pub fn check(args: &Check) -> ExitCode {
             for warning in &config.warnings {
                 complain(format_args!("warning: {warning}"));
             }
-            // A text in TOML may have control characters.
-            let printed = print(&printable_lines(&summary(&config), Allowed::Text));
             match data(&config) {
-                ExitCode::SUCCESS => printed,
+                // A text in TOML may have control characters.
+                ExitCode::SUCCESS => print(&printable_lines(&summary(&config), Allowed::Text)),
+                // The summary begins with the words that the file is valid.
                 wrong => wrong,
             }
         }

@@ -171,7 +171,9 @@ async fn a_check_looks_at_all_of_the_data() {
     let at = bytes.windows(8).rposition(|part| part == b"Town 199").unwrap();
     bytes[at] = 0xff;
     std::fs::write(&path, bytes).unwrap();
-    plan.run(&["check"]).await.assert_exit(2).assert_complains("places.mmdb: ");
+    let refused = plan.run(&["check"]).await;
+    refused.assert_exit(2).assert_complains("places.mmdb: ");
+    assert_eq!(refused.stdout, "", "a configuration with an error is not shown as valid");
 }
 
 #[tokio::test]
