@@ -99,6 +99,7 @@ impl<E> PoolState<E> {
         // If the limit of tunnels or streams is the reason, the request waits for a member with room. At its place in the queue it would hold up
         // the requests behind it.
         if let Some(kind) = claim.long_lived
+            && !self.pause.is_on()
             && self.queue.is_empty_for(&preference)
             && bound::has_free_slot(&self.roster, &preference, now.real)
                 .unwrap_or_else(|| self.has_free_slot(now))

@@ -257,6 +257,20 @@ fn a_bound_tunnel_waits_for_its_busy_member_although_another_is_free() {
 }
 
 #[test]
+fn a_bound_tunnel_that_comes_during_a_pause_waits_for_its_own_member() {
+    let pool = pool(10);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let tunnel = || of(pool.acquire(Claim { long_lived: Some(LongLived::Tunnel), ..bound_to(a.id()) }));
+    // The other member has fewer tunnels.
+    let _open = tunnel().lease().tunnel_guard();
+    pool.pause();
+    let mut comes = tunnel();
+    comes.assert_waits();
+    pool.resume();
+    assert_eq!(*comes.lease(), "a");
+}
+
+#[test]
 fn a_bound_request_that_gives_up_leaves_the_queue() {
     let pool = pool(1);
     let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
