@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{Claim, MemberId, Priority, Ticket};
+use super::claim::{Claim, MemberId, MemberPreference, Priority, Ticket};
 use super::fair_key::FairKey;
 use super::lease::Lease;
 use super::member::MemberState;
@@ -72,6 +72,11 @@ impl<E: Send + Sync + 'static> Pool<E> {
         let limit = state.settings.queue_limit;
         // With a limit of 0 no request waits, so nothing tells whether a slot is free.
         if limit == 0 || !state.is_full_for(priority, key) {
+            return None;
+        }
+        // Those that wait may all be bound to a busy member, while another one has a free slot.
+        let now = state.at(Instant::now());
+        if state.queue.is_empty_for(&MemberPreference::default()) && state.has_free_slot(now) {
             return None;
         }
         state.counters.refused_full += 1;

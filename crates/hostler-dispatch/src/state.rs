@@ -325,7 +325,7 @@ impl<E> PoolState<E> {
         self.pause.at(now)
     }
 
-    fn has_free_slot(&mut self, now: Now) -> bool {
+    pub fn has_free_slot(&mut self, now: Now) -> bool {
         !self.pause.is_on() && self.choose(now, None, &MemberPreference::default()).is_some()
     }
 

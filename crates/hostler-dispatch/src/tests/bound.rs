@@ -271,6 +271,23 @@ fn a_bound_tunnel_that_comes_during_a_pause_waits_for_its_own_member() {
 }
 
 #[test]
+fn a_queue_that_is_full_of_bound_requests_refuses_no_upload_that_another_member_can_begin() {
+    let pool = pool(1);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let _busy = hold(&pool, a.id());
+    let mut waits = bound(&pool, a.id());
+    waits.assert_waits();
+    assert_eq!(pool.refuse_early(Priority::Normal, None), None);
+    let on_b = lease(&pool);
+    let full = AcquireError::QueueFull { limit: 1 };
+    assert_eq!(pool.refuse_early(Priority::Normal, None), Some(full));
+    request(&pool).assert_refused(full);
+    drop(on_b);
+    pool.pause();
+    assert_eq!(pool.refuse_early(Priority::Normal, None), Some(full), "a paused pool gives no slot");
+}
+
+#[test]
 fn a_bound_request_that_gives_up_leaves_the_queue() {
     let pool = pool(1);
     let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
