@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::claim::{Claim, LongLived, MemberId, MemberPreference};
 use super::member::MemberState;
+use super::place::QueuePosition;
 use super::pool::Pool;
 use super::queue::{FreeSlots, Queue};
 use super::roster::Roster;
@@ -69,6 +70,15 @@ pub(super) fn unbind_lost<E, G>(roster: &Roster<E>, queue: &mut Queue<G>, now: I
             queue.unbind_all(id);
         }
     }
+}
+
+/// The oldest requests that wait for one member only because no other had room for their tunnel or stream: one of each class and kind.
+pub(super) fn first_for_room<G>(queue: &Queue<G>) -> Vec<(QueuePosition, LongLived)> {
+    let kinds = [LongLived::Tunnel, LongLived::Stream];
+    let of_kind = |kind: LongLived| {
+        queue.lines.iter().filter_map(move |line| Some((*line.for_room[kind as usize].first()?, kind)))
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 /// Which slots are free. `any`: a member has a free slot for a request that is not bound.

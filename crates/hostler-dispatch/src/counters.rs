@@ -43,6 +43,12 @@ pub struct PoolCounters {
 }
 
 impl PoolCounters {
+    /// Counts a request whose members are missing or busy, and returns the refusal.
+    pub(super) fn refuse_aim(&mut self, error: AcquireError) -> AcquireError {
+        self.refused_aim += 1;
+        error
+    }
+
     /// Counts a refused tunnel or stream, and returns the refusal.
     pub(super) fn refuse(&mut self, kind: LongLived) -> AcquireError {
         match kind {

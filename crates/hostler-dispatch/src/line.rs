@@ -1,6 +1,7 @@
 //! The waiting requests of one class: those for any member in order of arrival, and those that are bound to a member. Chooses neither the
 //! class nor the request that is next.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bound_line::BoundLine;
@@ -16,6 +17,8 @@ pub(super) struct Line {
     pub returned: WaitList,
     /// Requests that are bound to a member. They hold up no other request, and no other request holds them up.
     pub bound: BoundLine<Waiter>,
+    /// The places of those that are bound only because no other member had room for their tunnel or stream, by its kind.
+    pub for_room: [BTreeSet<QueuePosition>; 2],
     /// The sum of what the requests cost that wait for any member.
     pub work: Duration,
     /// How many slots in a row went to other classes that a request could use which waited here.
@@ -51,6 +54,35 @@ impl Line {
         let waiter = self.side(place).remove(place)?;
         self.work = self.work.saturating_sub(waiter.span.work.time);
         Some(waiter)
+    }
+
+    pub fn insert_bound(&mut self, member: MemberId, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
+        if let Some(kind) = waiter.span.long_lived.filter(|_| waiter.span.for_room) {
+            self.for_room[kind as usize].insert(place);
+        }
+        self.bound.insert(member, place, waiter)
+    }
+
+    pub fn remove_bound(&mut self, place: QueuePosition) -> Option<Waiter> {
+        self.needs_no_room(place);
+        self.bound.remove(place)
+    }
+
+    /// Removes all that are bound to this member.
+    pub fn take_bound(&mut self, member: MemberId) -> BTreeMap<QueuePosition, Waiter> {
+        let taken = self.bound.take_all(member);
+        taken.keys().for_each(|place| self.needs_no_room(*place));
+        taken
+    }
+
+    /// Removes all that are bound.
+    pub fn drain_bound(&mut self) -> impl Iterator<Item = (QueuePosition, Waiter)> + use<> {
+        self.for_room = Default::default();
+        self.bound.drain()
+    }
+
+    fn needs_no_room(&mut self, place: QueuePosition) {
+        self.for_room.iter_mut().for_each(|places| _ = places.remove(&place));
     }
 
     pub fn waiter_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {

@@ -171,7 +171,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
 
     /// Changes the settings from now on. Requests that already wait keep waiting.
     pub fn update(&self, settings: PoolSettings) {
-        self.shared.lock().update(settings, Instant::now());
+        self.shared.change(|state, now| state.update(settings, now));
     }
 }
 

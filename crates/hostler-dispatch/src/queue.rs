@@ -157,7 +157,7 @@ impl<G> Queue<G> {
     /// The requests that wait for this member wait for any member from now on, at their places.
     pub fn unbind_all(&mut self, member: MemberId) {
         for index in 0..self.lines.len() {
-            for (place, waiter) in self.lines[index].bound.take_all(member) {
+            for (place, waiter) in self.lines[index].take_bound(member) {
                 self.admit(place, waiter);
             }
         }
@@ -165,7 +165,7 @@ impl<G> Queue<G> {
 
     /// A bound request comes to those that wait for any member.
     fn admit(&mut self, place: QueuePosition, mut waiter: Waiter) {
-        waiter.span.preference.bound = None;
+        (waiter.span.preference.bound, waiter.span.for_room) = (None, false);
         self.line_up(place, waiter);
     }
 
@@ -181,16 +181,16 @@ impl<G> Queue<G> {
 
     /// The request waits for any member from now on, at its place.
     pub fn unbind(&mut self, place: QueuePosition) {
-        if let Some(waiter) = self.lines[place.priority.index()].bound.remove(place) {
+        if let Some(waiter) = self.lines[place.priority.index()].remove_bound(place) {
             self.admit(place, waiter);
         }
     }
 
-    /// The request waits for this member from now on, at its place.
+    /// The request waits for this member from now on, at its place: no other has room for its tunnel or stream.
     pub fn bind(&mut self, place: QueuePosition, member: MemberId) {
         if let Some(mut waiter) = self.remove(place) {
-            waiter.span.preference.bound = Some(member);
-            self.lines[place.priority.index()].bound.insert(member, place, waiter);
+            (waiter.span.preference.bound, waiter.span.for_room) = (Some(member), true);
+            self.lines[place.priority.index()].insert_bound(member, place, waiter);
             self.len += 1;
         }
     }
@@ -231,7 +231,7 @@ impl<G> Queue<G> {
     pub fn push(&mut self, place: QueuePosition, span: QueueSpan, waker: Waker) {
         let waiter = Waiter { waker, span };
         let before = match span.preference.bound {
-            Some(member) => self.lines[place.priority.index()].bound.insert(member, place, waiter),
+            Some(member) => self.lines[place.priority.index()].insert_bound(member, place, waiter),
             None => self.line_up(place, waiter),
         };
         debug_assert!(before.is_none(), "a place is taken once");
@@ -358,7 +358,7 @@ impl<G> Queue<G> {
         self.len = 0;
         (self.fair, self.short) = (None, None);
         self.lines.iter_mut().for_each(|line| line.work = Duration::ZERO);
-        let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.bound.drain()).collect();
+        let bound: Vec<_> = self.lines.iter_mut().flat_map(|line| line.drain_bound()).collect();
         let bound = bound.into_iter().map(|(_, waiter)| waiter);
         let sides = self.lines.iter_mut().flat_map(|line| [&mut line.returned, &mut line.newcomers]);
         sides.flat_map(WaitList::drain).chain(bound).map(|waiter| waiter.waker).collect()
@@ -379,7 +379,7 @@ impl<G> Queue<G> {
         if let (Some(short), Some(_)) = (&mut self.short, &unbound) {
             short.remove(place);
         }
-        let waiter = unbound.or_else(|| line.bound.remove(place))?;
+        let waiter = unbound.or_else(|| line.remove_bound(place))?;
         self.len -= 1;
         Some(waiter)
     }

@@ -310,7 +310,7 @@ impl<E> PoolInner<E> {
     }
 
     fn recheck_if_needed(&self, state: &mut PoolState<E>) {
-        if !state.rechecked && state.needs_recheck() {
+        if !state.rechecked && needs_recheck(state) {
             state.rechecked = recheck::add(self.this.clone());
         }
     }
@@ -322,6 +322,11 @@ impl<E> PoolInner<E> {
     }
 }
 
+/// Whether requests wait that an event loop may be able to begin later, without an event that tells so.
+fn needs_recheck<E>(state: &PoolState<E>) -> bool {
+    !state.queue.is_empty() && !state.pause.is_on() && !state.closed && state.roster.is_observed()
+}
+
 impl<E: Send + Sync> Recheck for PoolInner<E> {
     fn recheck(&self) -> Rechecked {
         let mut woken = Wakers::default();
@@ -329,7 +334,7 @@ impl<E: Send + Sync> Recheck for PoolInner<E> {
             let (mut state, now) = (self.lock(), Instant::now());
             state.rest(now);
             state.dispatch(now, &mut woken);
-            state.rechecked = state.needs_recheck();
+            state.rechecked = needs_recheck(&state);
             state.rechecked
         };
         let gave = woken.wake();

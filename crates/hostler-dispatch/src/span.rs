@@ -17,6 +17,8 @@ pub(super) struct QueueSpan {
     pub until: Option<Instant>,
     pub long_lived: Option<LongLived>,
     pub preference: MemberPreference,
+    /// It is bound to its member only because no other had room for its tunnel or stream.
+    pub for_room: bool,
     /// What it costs.
     pub work: Work,
 }

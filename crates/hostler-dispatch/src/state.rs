@@ -72,7 +72,7 @@ impl<E> PoolState<E> {
         let takes = |id: &MemberId| bound::takes(&self.roster, *id, claim, &self.settings, now);
         preference.bound = preference.bound.filter(takes);
         if self.roster.lacks(&preference) {
-            return Poll::Ready(Err(self.refuse_aim(AcquireError::NoMember)));
+            return Poll::Ready(Err(self.counters.refuse_aim(AcquireError::NoMember)));
         }
         if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind)) {
             return Poll::Ready(Err(self.counters.refuse(kind)));
@@ -94,10 +94,11 @@ impl<E> PoolState<E> {
             return Poll::Ready(Ok(self.taken(grant)));
         }
         if preference.only.is_some() && !self.pause.is_on() {
-            return Poll::Ready(Err(self.refuse_aim(AcquireError::MemberBusy)));
+            return Poll::Ready(Err(self.counters.refuse_aim(AcquireError::MemberBusy)));
         }
         // If the limit of tunnels or streams is the reason, the request waits for a member with room. At its place in the queue it would hold up
         // the requests behind it.
+        let mut for_room = false;
         if let Some(kind) = claim.long_lived
             && !self.pause.is_on()
             && self.queue.is_empty_for(&preference)
@@ -108,10 +109,12 @@ impl<E> PoolState<E> {
             if preference.bound.is_none() {
                 return Poll::Ready(Err(self.counters.refuse(kind)));
             }
+            for_room = true;
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
         let work = self.work_of(claim);
-        let span = QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, work };
+        let span =
+            QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, for_room, work };
         if !place.returns() {
             self.admit(place, span, woken)?;
         }
@@ -145,6 +148,7 @@ impl<E> PoolState<E> {
         if self.pause.is_on() {
             return None;
         }
+        self.look_for_room(now);
         let any = self.has_free_slot(now);
         let free = bound::free_slots(&self.roster, &self.queue, any, now.real);
         while let Some(priority) = self.queue.next_class(&free) {
@@ -153,7 +157,7 @@ impl<E> PoolState<E> {
                 self.counters.expired += 1;
                 AcquireError::Expired
             } else if span.preference.only.is_some() && !self.can_serve(&span, now) {
-                self.refuse_aim(AcquireError::MemberBusy)
+                self.counters.refuse_aim(AcquireError::MemberBusy)
             } else if let Some(kind) = span.long_lived
                 && !self.can_serve(&span, now)
             {
@@ -173,6 +177,15 @@ impl<E> PoolState<E> {
             woken.extend(self.queue.refuse(place, error));
         }
         None
+    }
+
+    /// A request that waits for one member because no other had room for its tunnel or stream takes its turn, if another has a slot and room.
+    fn look_for_room(&mut self, now: Now) {
+        for (place, kind) in bound::first_for_room(&self.queue) {
+            if self.choose(now, Some(kind), &MemberPreference::default()).is_some() {
+                self.queue.unbind(place);
+            }
+        }
     }
 
     /// A slot comes back normally.
@@ -271,11 +284,6 @@ impl<E> PoolState<E> {
         self.is_full() && self.gives_way(priority, work).is_none()
     }
 
-    /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.
-    pub fn needs_recheck(&self) -> bool {
-        !self.queue.is_empty() && !self.pause.is_on() && !self.closed && self.roster.is_observed()
-    }
-
     /// How the wait at this position has ended, if it has. The caller releases a slot that comes too late.
     pub fn outcome(
         &mut self,
@@ -327,11 +335,6 @@ impl<E> PoolState<E> {
 
     pub fn has_free_slot(&mut self, now: Now) -> bool {
         !self.pause.is_on() && self.choose(now, None, &MemberPreference::default()).is_some()
-    }
-
-    fn refuse_aim(&mut self, error: AcquireError) -> AcquireError {
-        self.counters.refused_aim += 1;
-        error
     }
 
     fn can_serve(&mut self, span: &QueueSpan, now: Now) -> bool {

@@ -111,6 +111,53 @@ fn a_tunnel_waits_for_the_member_with_room_while_others_have_free_slots() {
     other.assert_refused(AcquireError::TooManyTunnels);
 }
 
+/// A tunnel waits for the member with room, which is busy. The other one has a free slot, and the tunnel that is returned.
+fn waits_for_room(
+    pool: &Pool<&'static str>,
+) -> (TunnelGuard<&'static str>, Lease<&'static str>, Request<&'static str>) {
+    let first = tunnel(pool);
+    let [free, busy] = two_leases(pool, *first);
+    drop(free);
+    let mut wants_tunnel = for_tunnel(pool);
+    wants_tunnel.assert_waits();
+    (first, busy, wants_tunnel)
+}
+
+#[test]
+fn a_tunnel_that_waits_for_room_begins_at_the_first_member_that_has_room_and_a_slot() {
+    let pool = pool_of(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let (first, _busy, mut wants_tunnel) = waits_for_room(&pool);
+    let mut second = for_tunnel(&pool);
+    second.assert_waits();
+    let name = *first;
+    drop(first);
+    let begun = wants_tunnel.lease().tunnel_guard();
+    assert_eq!(*begun, name, "its tunnel has ended");
+    second.assert_waits();
+    let _c = pool.join("c", 1);
+    assert_eq!(*second.lease(), "c", "a new member");
+}
+
+#[test]
+fn a_tunnel_that_waits_for_room_begins_when_the_limit_is_raised() {
+    let pool = pool_of(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let (first, _busy, mut wants_tunnel) = waits_for_room(&pool);
+    pool.update(PoolSettings { max_tunnels: 2, ..PoolSettings::default() });
+    assert_eq!(*wants_tunnel.lease(), *first);
+}
+
+#[test]
+fn a_tunnel_that_waits_for_room_and_leaves_is_forgotten() {
+    let pool = pool_of(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let (first, busy, wants_tunnel) = waits_for_room(&pool);
+    drop((wants_tunnel, first, busy));
+    let state = pool.shared.lock();
+    assert!(state.queue.lines.iter().all(|line| line.for_room.iter().all(|places| places.is_empty())));
+}
+
 #[test]
 fn without_a_member_a_tunnel_waits_like_a_request() {
     let pool = pool_of(1);

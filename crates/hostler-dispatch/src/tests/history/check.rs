@@ -8,7 +8,7 @@ use super::look::{Look, Queued};
 use super::shares::ShareCheck;
 use super::world::World;
 use crate::place::QueuePosition;
-use crate::{AcquireError, MemberId, Order, Pool, PoolCounters, Priority};
+use crate::{AcquireError, LongLived, MemberId, Order, Pool, PoolCounters, Priority};
 
 /// The most slots in a row that may go to other classes while one waits: eight, and one more if both other classes wait.
 const MOST_PASSED_OVER: u32 = 9;
@@ -327,6 +327,12 @@ pub fn no_slot_is_idle(pool: &Pool<u8>, world: &World<'_>) -> Checked {
         let id = member.member.id;
         let is_free = !member.left && member.may_have_free_slot(now) && member.can_begin(now);
         ensure(!any_waits || !is_free, || format!("a request waits for any member, and {id} is free"))?;
+        for kind in [LongLived::Tunnel, LongLived::Stream] {
+            let waits = lines.iter().any(|line| !line.for_room[kind as usize].is_empty());
+            ensure(!waits || !is_free || !member.has_room_for(kind, &state.settings), || {
+                format!("a request waits for room, and {id} has a slot and room")
+            })?;
+        }
         let is_awaited = lines.iter().any(|line| line.bound.has(id));
         ensure(!is_awaited || !member.has_bound_slot(now), || {
             format!("a request waits for {id}, and it is free")
