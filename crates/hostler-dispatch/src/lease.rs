@@ -252,8 +252,8 @@ impl<E> fmt::Debug for Lease<E> {
     }
 }
 
-/// Dispatches when the ejection has ended. If this runtime ends before, the next arrival or release does it.
-fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
+/// Dispatches at this time, such as the end of an ejection. If this runtime ends before, the next arrival or release does it.
+pub(super) fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let shared: Weak<PoolInner<E>> = Arc::downgrade(shared);
     runtime.spawn(async move {

@@ -10,6 +10,7 @@ use super::cost::IdlePayer;
 use super::cpu::{CpuAccount, CpuClock};
 use super::event_loop::EventLoop;
 use super::gauge::Gauge;
+use super::lease::redispatch_at;
 use super::member::Member;
 use super::pool::Pool;
 use super::shared::PoolInner;
@@ -158,14 +159,21 @@ impl<E> Membership<E> {
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.member.id, slots);
     }
+}
 
+impl<E: Send + Sync + 'static> Membership<E> {
     /// Removes the member from the pool: it gets no new leases, and its tunnels and streams are told to end. While it has
     /// leases, tunnels or streams, requests that are bound to it still reach it, for `PoolSettings::bound_drain` at most.
     /// The returned future resolves when the last of these has ended. Dropping that future changes nothing.
     pub fn leave(mut self) -> impl Future<Output = ()> + Send + use<E> {
         self.serves_bound = true;
-        let gone = self.gone.take();
+        let (gone, shared) = (self.gone.take(), Arc::clone(&self.shared));
         drop(self);
+        // Then those that still wait for it go to other members. No event tells that the time is over.
+        let bound_drain = shared.lock().settings.bound_drain;
+        if !bound_drain.is_zero() {
+            redispatch_at(&shared, Instant::now() + bound_drain);
+        }
         async move {
             if let Some(gone) = gone {
                 // Nothing is ever sent. The sender is dropped with the member, and leases and tunnels keep the member

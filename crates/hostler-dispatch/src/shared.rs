@@ -253,7 +253,7 @@ impl<E> PoolInner<E> {
         })
     }
 
-    /// Gives free slots to waiting requests after an ejection has ended.
+    /// Gives free slots to waiting requests after a time that no event tells, such as that of an ejection.
     pub fn redispatch(&self) {
         self.change(|_, _| ());
     }

@@ -222,6 +222,24 @@ async fn a_member_that_leaves_serves_its_bound_requests_for_a_limited_time() {
     assert_eq!(*hold(&pool, id), "b");
 }
 
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_for_a_member_that_leaves_go_to_another_when_its_time_is_over() {
+    let pool = draining(5);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let id = a.id();
+    let _under_way = hold(&pool, id);
+    let mut waits = bound(&pool, id);
+    waits.assert_waits();
+    let _gone = a.leave();
+    advance(Duration::from_secs(4)).await;
+    tokio::task::yield_now().await;
+    waits.assert_waits();
+    // Nothing else happens in the pool.
+    advance(Duration::from_secs(2)).await;
+    tokio::task::yield_now().await;
+    assert_eq!(*waits.lease(), "b");
+}
+
 #[test]
 fn a_member_that_is_taken_away_serves_none() {
     let pool = draining(5);

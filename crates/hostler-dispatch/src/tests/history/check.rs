@@ -322,7 +322,9 @@ pub fn no_slot_is_idle(pool: &Pool<u8>, world: &World<'_>) -> Checked {
         return Ok(());
     }
     let (lines, _) = state.queue.parts();
-    let any_waits = lines.iter().any(|line| !line.is_empty());
+    let is_lost = |id: MemberId| crate::bound::is_lost(&state.roster, id, now);
+    let lost = state.queue.awaited().into_iter().any(is_lost);
+    let any_waits = lost || lines.iter().any(|line| !line.is_empty());
     for member in state.roster.states() {
         let id = member.member.id;
         let is_free = !member.left && member.may_have_free_slot(now) && member.can_begin(now);
