@@ -39,10 +39,8 @@ impl<G> Queue<G> {
             Order::ShortFirst { delay } if !is_fair => delay,
             _ => return self.short = None,
         };
-        if let Some(short) = &mut self.short
-            && short.delay() == delay
-        {
-            return;
+        if let Some(short) = &mut self.short {
+            return short.set_delay(delay);
         }
         let mut short = Box::new(ShortFirst::new(delay));
         for (place, waiter) in self.lines.iter().flat_map(|line| line.newcomers.iter()) {

@@ -100,8 +100,9 @@ impl ShortFirst {
         Self { delay, slots: 1, lines: Default::default(), running: HashMap::new() }
     }
 
-    pub fn delay(&self) -> Duration {
-        self.delay
+    /// The allowed delay from now on. What is used up of it counts on.
+    pub fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
     }
 
     /// The number of slots of the pool from now on.

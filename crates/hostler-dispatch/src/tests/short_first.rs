@@ -123,6 +123,28 @@ async fn an_order_changes_while_requests_wait() {
     long.assert_served();
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_used_up_of_the_delay_counts_on_when_a_reload_changes_it() {
+    let pool = short_first(ms(100));
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let mut long = ask(&pool, 30);
+    let mut short: Vec<_> = (0..5).map(|_| ask(&pool, 4)).collect();
+    drop(running);
+    for used in [4, 8, 12] {
+        let lease = short.remove(0).lease();
+        advance(ms(4)).await;
+        if used == 12 {
+            let order = Order::ShortFirst { delay: ms(12) };
+            pool.update(PoolSettings { queue_limit: 2000, order, ..PoolSettings::default() });
+        }
+        drop(lease);
+    }
+    assert!(!short[0].woken(), "12 of 12 ms are used up");
+    long.assert_served();
+    short[0].assert_served();
+}
+
 /// Requests at this part of the capacity of two workers. `wrong`: the part of the labels that are wrong.
 async fn world(order: Order, load: f64, holding: Holding, wrong: f64, seed: u64) -> World {
     let policy = Policy::Fifo;
