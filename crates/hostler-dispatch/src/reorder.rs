@@ -49,10 +49,10 @@ impl<G> Queue<G> {
         self.short = Some(short);
     }
 
-    /// The pool has this many slots.
-    pub fn set_slots(&mut self, slots: usize) {
+    /// The pool has this many slots that requests can get. Only an order that counts with them asks for the number.
+    pub fn set_slots(&mut self, slots: impl FnOnce() -> usize) {
         if let Some(short) = &mut self.short {
-            short.set_slots(slots);
+            short.set_slots(slots());
         }
     }
 

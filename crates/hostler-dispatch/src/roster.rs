@@ -58,6 +58,15 @@ impl<E> Roster<E> {
         &self.totals
     }
 
+    /// The requests that the members work on at the same time, without those members that get none at the moment. A look at each member if
+    /// there may be such ones.
+    pub fn working_slots(&self, now: Instant) -> usize {
+        match self.totals.out {
+            0 => self.totals.parallel,
+            _ => self.present().filter(|state| !state.is_out(now)).map(MemberState::parallel).sum(),
+        }
+    }
+
     /// Changes a member. `None`: it is not there any more.
     pub fn edit<T>(&mut self, id: MemberId, change: impl FnOnce(&mut MemberState<E>) -> T) -> Option<T> {
         let index = self.index_of(id)?;

@@ -126,7 +126,7 @@ impl<E> PoolState<E> {
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
     pub fn dispatch(&mut self, now: Instant, woken: &mut Wakers) {
         let now = self.at(now);
-        self.queue.set_slots(self.roster.totals().parallel);
+        self.queue.set_slots(|| self.roster.working_slots(now.real));
         if self.queue.has_bound() {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
         }

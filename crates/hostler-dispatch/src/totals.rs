@@ -10,6 +10,8 @@ pub(super) struct Totals {
     pub members: usize,
     /// The requests that the members work on at the same time.
     pub parallel: usize,
+    /// Members that perhaps get no requests at the moment: ejected ones, also some whose ejection is over, and unhealthy ones.
+    pub out: usize,
     /// Members whose event loop is observed.
     pub observed: usize,
     /// Members with room for one more tunnel.
@@ -30,6 +32,7 @@ impl Totals {
         Self {
             members: 1,
             parallel: state.parallel(),
+            out: usize::from(state.unhealthy || state.ejected_until.is_some()),
             observed: usize::from(state.event_loop.is_some()),
             with_tunnel_room: usize::from(state.has_room_for(LongLived::Tunnel, settings)),
             with_stream_room: usize::from(state.has_room_for(LongLived::Stream, settings)),
@@ -50,6 +53,7 @@ impl Totals {
         let replace = |sum: &mut usize, before: usize, after: usize| *sum = *sum + after - before;
         replace(&mut self.members, before.members, after.members);
         replace(&mut self.parallel, before.parallel, after.parallel);
+        replace(&mut self.out, before.out, after.out);
         replace(&mut self.observed, before.observed, after.observed);
         replace(&mut self.with_tunnel_room, before.with_tunnel_room, after.with_tunnel_room);
         replace(&mut self.with_stream_room, before.with_stream_room, after.with_stream_room);

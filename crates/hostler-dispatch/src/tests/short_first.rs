@@ -124,6 +124,26 @@ async fn an_order_changes_while_requests_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_slots_of_members_that_get_no_requests_do_not_lengthen_the_delay() {
+    let pool = short_first(ms(100));
+    let members = ["a", "b", "c", "d"].map(|name| pool.join(name, 1));
+    members[1..].iter().for_each(|member| _ = member.set_health(false));
+    let running = lease(&pool);
+    let mut long = ask(&pool, 30);
+    let mut crowd: Vec<_> = (0..100).map(|_| ask(&pool, 4)).collect();
+    drop(running);
+    let mut all = crowd.iter_mut();
+    let began = tokio::time::Instant::now();
+    while !long.woken() {
+        let lease = all.next().expect("the long request is served before the crowd is").lease();
+        advance(ms(4)).await;
+        drop(lease);
+    }
+    assert_eq!(began.elapsed(), ms(100));
+    long.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_used_up_of_the_delay_counts_on_when_a_reload_changes_it() {
     let pool = short_first(ms(100));
     let _member = pool.join("a", 1);

@@ -186,7 +186,7 @@ impl Checks {
         }
         self.delayed.retain(|serial, _| now.queued.contains_key(serial));
         let is_steady =
-            before.parallel == now.parallel && before.order == now.order && now.observed == 0 && !now.fair;
+            before.working == now.working && before.order == now.order && now.observed == 0 && !now.fair;
         for (place, member, bound) in now.handed() {
             let was = before.queued.get(&place.serial);
             let Some(was) =
@@ -206,7 +206,7 @@ impl Checks {
                 .filter(|one| before.queued.get(&one.place.serial).is_some_and(|then| then.bound.is_none()))
                 .map(|one| one.place.serial)
                 .collect();
-            let slots = now.parallel.max(1);
+            let slots = now.working.max(1);
             for one in &older {
                 let delayed = self.delayed.entry(*one).or_default();
                 *delayed += (was.cost / u32::try_from(slots).unwrap_or(1)).as_nanos() as i128;

@@ -56,6 +56,8 @@ pub struct Look {
     pub at: Instant,
     /// The slots of the pool, as far as they are a number.
     pub parallel: usize,
+    /// The same without members that get no requests at the moment.
+    pub working: usize,
     pub observed: usize,
 }
 
@@ -102,6 +104,7 @@ impl Look {
             forgiven: state.queue.fair.as_ref().map_or(0, |fair| fair.forgiven),
             at: state.at(Instant::now()).served,
             parallel: state.roster.totals().parallel,
+            working: state.roster.working_slots(Instant::now()),
             observed: state.roster.totals().observed,
         }
     }
