@@ -109,6 +109,7 @@ impl<E> PoolState<E> {
             if preference.bound.is_none() {
                 return Poll::Ready(Err(self.counters.refuse(kind)));
             }
+            self.admission.arrives(&self.queue, place.priority, &preference, now.served);
             for_room = true;
         }
         let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));

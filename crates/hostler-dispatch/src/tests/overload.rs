@@ -318,6 +318,34 @@ async fn requests_that_wait_for_their_own_member_are_judged_by_its_queue() {
     of_kind(&pool, 1).assert_waits();
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_overload_of_tunnels_that_wait_for_room_ends_when_none_waits() {
+    let (world, _) = measured().await;
+    let pool = &world.pool;
+    pool.update(PoolSettings { max_tunnels: 1, queue_limit: 1000, ..PoolSettings::default() });
+    let tunnel = || {
+        let deadline = Some(tokio::time::Instant::now() + TIME_LIMIT);
+        of(pool.acquire(Claim { long_lived: Some(LongLived::Tunnel), deadline, ..Claim::default() }))
+    };
+    let _open = tunnel().lease().tunnel_guard();
+    let with_room = pool.join((), 1);
+    let _busy = [lease(pool), lease(pool)].into_iter().find(|lease| lease.member() == with_room.id());
+    // The member is not new any more.
+    tunnel().assert_waits();
+    tokio::time::advance(2 * SECOND).await;
+    let mut all = Vec::new();
+    while !pool.snapshot().overloaded {
+        let mut next = tunnel();
+        let _ = next.poll();
+        all.push(next);
+    }
+    drop(all);
+    tokio::time::advance(SECOND).await;
+    // The last one waits for longer than the target.
+    let mut again: Vec<_> = (0..20).map(|_| tunnel()).collect();
+    again.iter_mut().for_each(Request::assert_waits);
+}
+
 /// One request in 10 ms waits for its own member, which serves one in 20 ms, or in 9 ms.
 async fn of_one_member(service: Duration) -> (PoolSnapshot<()>, Duration) {
     let (world, _) = measured().await;
