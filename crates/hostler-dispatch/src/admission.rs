@@ -175,7 +175,7 @@ impl AdmissionControl {
     fn pace<E>(&self, roster: &Roster<E>) -> Option<Pace> {
         let totals = roster.totals();
         match totals.observed {
-            0 => self.service.pace(totals.parallel),
+            0 => self.service.pace(totals.healthy_slots()),
             _ => self.service.observed_pace(totals.parallel),
         }
     }

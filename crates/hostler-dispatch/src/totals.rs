@@ -10,6 +10,8 @@ pub(super) struct Totals {
     pub members: usize,
     /// The requests that the members work on at the same time.
     pub parallel: usize,
+    /// Those of unhealthy members, which get none.
+    unhealthy: usize,
     /// Members that perhaps get no requests at the moment: ejected ones, also some whose ejection is over, and unhealthy ones.
     pub out: usize,
     /// Members whose event loop is observed.
@@ -32,11 +34,20 @@ impl Totals {
         Self {
             members: 1,
             parallel: state.parallel(),
+            unhealthy: if state.unhealthy { state.parallel() } else { 0 },
             out: usize::from(state.unhealthy || state.ejected_until.is_some()),
             observed: usize::from(state.event_loop.is_some()),
             with_tunnel_room: usize::from(state.has_room_for(LongLived::Tunnel, settings)),
             with_stream_room: usize::from(state.has_room_for(LongLived::Stream, settings)),
             doubted,
+        }
+    }
+
+    /// The requests that the healthy members work on at the same time; those of all members if none is healthy.
+    pub fn healthy_slots(&self) -> usize {
+        match self.parallel - self.unhealthy {
+            0 => self.parallel,
+            slots => slots,
         }
     }
 
@@ -53,6 +64,7 @@ impl Totals {
         let replace = |sum: &mut usize, before: usize, after: usize| *sum = *sum + after - before;
         replace(&mut self.members, before.members, after.members);
         replace(&mut self.parallel, before.parallel, after.parallel);
+        replace(&mut self.unhealthy, before.unhealthy, after.unhealthy);
         replace(&mut self.out, before.out, after.out);
         replace(&mut self.observed, before.observed, after.observed);
         replace(&mut self.with_tunnel_room, before.with_tunnel_room, after.with_tunnel_room);

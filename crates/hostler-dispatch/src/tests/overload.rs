@@ -86,6 +86,17 @@ async fn a_short_queue_and_a_hung_worker_cost_no_more_than_their_share() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_slots_of_unhealthy_members_do_not_hide_an_overload() {
+    let mut world = World::new(Policy::Adaptive, 2, Holding::Exponential(20 * MS), TIME_LIMIT);
+    let unhealthy = [world.pool.join((), 1), world.pool.join((), 1)];
+    unhealthy.iter().for_each(|member| _ = member.set_health(false));
+    world.pour(2.0, 30 * SECOND, Priority::Normal);
+    world.run(Some(30 * SECOND)).await;
+    let slowest = world.latency(0.99, Duration::ZERO, 30 * SECOND);
+    assert!(slowest < TIME_LIMIT / 3, "{slowest:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_queue_that_grows_because_members_are_lost_is_no_overload() {
     let mut refusals = [0, 0];
     for (refused, members_are_lost) in refusals.iter_mut().zip([false, true]) {
