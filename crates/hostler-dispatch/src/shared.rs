@@ -200,8 +200,14 @@ impl<E> PoolInner<E> {
 
     /// The member answered. Returns true if this ends an ejection.
     pub fn reached(&self, member: &Member<E>) -> bool {
-        let was_ejected = self.change(|state, _| state.roster.reached(member.id));
-        member.set_marked_down(false);
+        let (was_ejected, is_unhealthy) = self.change(|state, _| {
+            let was_ejected = state.roster.reached(member.id);
+            (was_ejected, state.roster.state(member.id).is_some_and(|one| one.unhealthy))
+        });
+        // Only the health check says when an unhealthy member is healthy again.
+        if !is_unhealthy {
+            member.set_marked_down(false);
+        }
         was_ejected
     }
 

@@ -107,6 +107,19 @@ async fn requests_at_an_ejected_unhealthy_or_lost_member_are_notified() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_at_an_unhealthy_member_are_notified_also_after_it_has_answered_another() {
+    let pool = pool_that_ejects(5);
+    let [unfit, _alive] = ["unfit", "alive"].map(|name| pool.join(name, 9));
+    let [late, waiting] = ["unfit", "unfit"].map(|name| lease_of(&pool, name));
+    assert_eq!(late.strike(), None);
+    unfit.set_health(false);
+    late.reached();
+    assert!(is_ready(&mut Box::pin(waiting.marked_down())));
+    unfit.set_health(true);
+    assert!(!is_ready(&mut Box::pin(waiting.marked_down())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unhealthy_member_gets_no_request_until_it_is_healthy() {
     let pool = pool(9);
     let member = pool.join("a", 1);
