@@ -177,7 +177,9 @@ impl OverloadDetector {
 
     /// Whether requests are refused that would wait longer than the target.
     pub fn is_overload(&self, empty: bool, now: Instant) -> bool {
-        self.overload.is_some_and(|overload| !empty || now.saturating_duration_since(overload.refused) < CALM)
+        self.overload
+            .filter(|overload| now < overload.until)
+            .is_some_and(|overload| !empty || now.saturating_duration_since(overload.refused) < CALM)
     }
 }
 

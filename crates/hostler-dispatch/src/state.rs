@@ -319,9 +319,9 @@ impl<E> PoolState<E> {
         self.settings = settings;
     }
 
-    /// Whether any class is overloaded.
+    /// Whether any class is overloaded. A paused pool refuses nothing because of that.
     pub fn has_overload(&self, now: Instant) -> bool {
-        self.admission.has_overload(&self.queue, self.at(now).served)
+        !self.pause.is_on() && self.admission.has_overload(&self.queue, self.at(now).served)
     }
 
     /// What judges the requests, and what it judges by.

@@ -72,6 +72,32 @@ fn a_request_that_leaves_during_a_pause_leaves_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pool_is_not_overloaded_while_it_is_paused() {
+    let pool = pool(1000);
+    let _member = pool.join("a", 1);
+    for _ in 0..20 {
+        let lease = lease(&pool);
+        advance(Duration::from_millis(100)).await;
+        drop(lease);
+    }
+    let _running = lease(&pool);
+    let in_time = || {
+        let deadline = Some(tokio::time::Instant::now() + Duration::from_secs(5));
+        of(pool.acquire(Claim { deadline, ..Claim::default() }))
+    };
+    // The member is not new any more.
+    in_time().assert_waits();
+    advance(Duration::from_secs(2)).await;
+    let mut all: Vec<_> = (0..60).map(|_| in_time()).collect();
+    all.iter_mut().for_each(|request| _ = request.poll());
+    assert!(pool.snapshot().overloaded);
+    pool.pause();
+    assert!(!pool.snapshot().overloaded, "it refuses nothing because of that");
+    pool.resume();
+    assert!(pool.snapshot().overloaded);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_paused_time_includes_earlier_pauses_and_the_running_one() {
     let pool = pool(9);
     assert_eq!(pool.paused_time(), Duration::ZERO);
