@@ -79,10 +79,9 @@ impl Geo {
     /// Verifies all files, and uses them from now on if they are good. Returns remarks about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
         let mapping = Mapping::Copy(&self.temp_dir);
-        let mut verified = lookup::verify(&self.settings.databases, mapping)?;
+        let verified = lookup::verify(&self.settings.databases, mapping)?;
         let dataset = GeoDataset::open(&self.settings, &self.temp_dir)?;
         dataset.may_replace(&self.dataset.load(), &verified.without_cities)?;
-        verified.warnings.extend(dataset.databases.remarks().map(str::to_owned));
         self.dataset.store(Arc::new(dataset));
         self.counters.reloads.add();
         Ok(verified.warnings)

@@ -92,11 +92,11 @@ impl Postal {
         self.dataset.load().data().remarks().to_vec()
     }
 
-    /// Reads all files again, and uses them from now on if they are good. Returns remarks about them.
-    pub fn renew(&self) -> Result<Vec<String>, PostalError> {
+    /// Reads all files again, and uses them from now on if they are good.
+    pub fn renew(&self) -> Result<(), PostalError> {
         self.dataset.store(Arc::new(PostalDataset::open(&self.settings, &self.temp_dir)?));
         self.reloads.fetch_add(1, Ordering::Relaxed);
-        Ok(self.remarks())
+        Ok(())
     }
 
     /// The service's part of Hostler's status.

@@ -35,7 +35,7 @@ impl LookupServices {
                 let before = before.and_then(|(_, data)| data.geo.as_deref());
                 let opened = Geo::open(written, temp_dir, before)
                     .map_err(|error| format!("geo.databases: {error}"))?;
-                warn::<Geo>(journal, &opened.remarks());
+                warn(journal, &opened);
                 Some(Arc::new(opened))
             }
             (None, _) => None,
@@ -49,7 +49,7 @@ impl LookupServices {
                 let before = before.and_then(|(_, data)| data.postal.as_deref());
                 let opened = Postal::open(written, temp_dir, before)
                     .map_err(|error| format!("postal.data: {error}"))?;
-                warn::<Postal>(journal, &opened.remarks());
+                warn(journal, &opened);
                 (Some(Arc::new(opened)), read)
             }
             (None, _) => (None, Read::default()),
@@ -67,8 +67,10 @@ impl LookupServices {
     }
 }
 
-fn warn<T: Renewable>(journal: &Journal, remarks: &[String]) {
-    remarks.iter().for_each(|remark| journal.event(Level::Warn, &format!("{}: {remark}", T::NAME)));
+/// Says which of its files could not be copied.
+pub(super) fn warn<T: Renewable>(journal: &Journal, service: &T) {
+    let say = |remark: &String| journal.event(Level::Warn, &format!("{}: {remark}", T::NAME));
+    service.remarks().iter().for_each(say);
 }
 
 /// The names of a route's native answers.
@@ -89,8 +91,11 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
 
     fn files(&self) -> &[PathBuf];
 
-    /// Reads the files and uses them if they are valid. Returns warnings. Takes seconds.
+    /// Reads the files and uses them if they are valid. Returns what is odd about their contents. Takes seconds.
     fn renew(&self) -> Result<Vec<String>, String>;
+
+    /// One sentence for each file of the current data of which no copy could be made.
+    fn remarks(&self) -> Vec<String>;
 
     /// A description of the current data.
     fn describe(&self) -> String;
@@ -112,6 +117,10 @@ impl Renewable for Geo {
         Self::renew(self).map_err(|why| why.to_string())
     }
 
+    fn remarks(&self) -> Vec<String> {
+        Self::remarks(self)
+    }
+
     fn describe(&self) -> String {
         self.status().databases.join(", ")
     }
@@ -130,7 +139,12 @@ impl Renewable for Postal {
     }
 
     fn renew(&self) -> Result<Vec<String>, String> {
-        Self::renew(self).map_err(|why| why.to_string())
+        Self::renew(self).map_err(|why| why.to_string())?;
+        Ok(Vec::new())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        Self::remarks(self)
     }
 
     fn describe(&self) -> String {

@@ -43,10 +43,7 @@ struct SignalStream {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
-    hang_up: Signal,
-    drain: Signal,
-    upgrade: Signal,
-    terminal: Terminal,
+    others: EarlySignals,
     stops: Stops,
 }
 
@@ -88,15 +85,11 @@ impl EarlySignals {
 impl Signals {
     /// From now on no signal to stop ends the process by itself either.
     pub fn new(early: EarlySignals) -> io::Result<Self> {
-        let EarlySignals { hang_up, drain, upgrade, terminal } = early;
         let ear = SignalStream {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
-            hang_up,
-            drain,
-            upgrade,
-            terminal,
+            others: early,
             stops: Stops::default(),
         };
         let (sender, heard) = mpsc::channel(MAX_WAITING);
@@ -145,16 +138,17 @@ impl SignalStream {
     }
 
     async fn next(&mut self) -> SignalAction {
+        let EarlySignals { hang_up, drain, upgrade, terminal } = &mut self.others;
         loop {
             return tokio::select! {
                 _ = self.terminate.recv() => SignalAction::Stop,
                 _ = self.interrupt.recv() => SignalAction::Stop,
                 _ = self.quit.recv() => SignalAction::Stop,
-                _ = self.hang_up.recv() => self.terminal.hung_up(has_terminal(), Instant::now()),
-                _ = self.drain.recv() => SignalAction::Drain,
-                _ = self.upgrade.recv() => SignalAction::Upgrade,
-                () = sleep(TERMINAL_LOOK), if self.terminal.is_open() => {
-                    self.terminal.look(has_terminal(), Instant::now());
+                _ = hang_up.recv() => terminal.hung_up(has_terminal(), Instant::now()),
+                _ = drain.recv() => SignalAction::Drain,
+                _ = upgrade.recv() => SignalAction::Upgrade,
+                () = sleep(TERMINAL_LOOK), if terminal.is_open() => {
+                    terminal.look(has_terminal(), Instant::now());
                     continue;
                 }
             };

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::file_stamp::{FileStamp, stamps};
-use super::lookups::Renewable;
+use super::lookups::{Renewable, warn};
 use super::running::RunningServer;
 
 /// How often files are checked. A changed file is read after it was found unchanged once.
@@ -43,6 +43,7 @@ async fn follow<T: Renewable>(running: &RunningServer, seen: &[FileStamp]) {
     match spawn_blocking(move || renewing.renew()).await {
         Ok(Ok(warnings)) => {
             warnings.iter().for_each(|warning| say(Level::Info, warning));
+            warn(&running.journal, &*service);
             say(Level::Info, &format!("now uses {}", service.describe()));
         }
         Ok(Err(why)) => say(Level::Error, &format!("{why}; {}", T::ON_FAILURE)),

@@ -57,7 +57,9 @@ async fn without_a_folder_for_copies_a_database_is_used_in_place_with_a_warning(
         .write(site.folder(), "places.mmdb");
     let line = site.says("places.mmdb: cannot be copied to ").await;
     assert!(
-        line.contains("No such file or directory") && line.contains("replace it only by a rename"),
+        line.contains("warn")
+            && line.contains("No such file or directory")
+            && line.contains("replace it only by a rename"),
         "{line}"
     );
     site.says("geo: now uses places.mmdb (Newer, built").await;
