@@ -16,6 +16,7 @@ use std::time::Duration;
 use foldhash::{HashMap, HashMapExt};
 use tokio::time::Instant;
 
+use super::bound_shares::BoundShares;
 use super::claim::Priority;
 use super::fair_key::FairKey;
 use super::key_line::LEAST_COST;
@@ -227,19 +228,30 @@ impl FairShares {
     }
 
     /// The request of a class that gives way to a new one when the queue is full: the last one of the key that would be served last.
-    /// `None` if that is the new request itself.
-    pub fn dearest(&mut self, priority: Priority, key: FairKey, work: Duration) -> Option<QueuePosition> {
+    /// `None` if that is the new request itself. Requests that are bound to a member count like the others.
+    pub fn dearest(
+        &mut self,
+        priority: Priority,
+        key: FairKey,
+        work: Duration,
+        bound: &BoundShares,
+    ) -> Option<QueuePosition> {
         self.sort_ends(priority);
-        let share = self.shares.get(&key);
+        let own = self.shares.get(&key).map_or(Duration::ZERO, |share| share.work_of(priority));
+        let own = own + bound.work_of(key) + work.max(LEAST_COST);
+        let last = self.lines[priority.index()].ends.as_ref().and_then(BTreeSet::last).copied();
+        let last =
+            last.and_then(|(end, key)| Some((end, key, self.shares.get(&key)?.line(priority)?.last()?)));
+        let most =
+            bound.most().map(|most| (self.begin_of(most.key) + most.work.as_nanos(), most.key, most.last));
+        let (last_end, dearest, place) = last.into_iter().chain(most).max_by_key(|(end, ..)| *end)?;
+        (last_end > self.begin_of(key) + own.as_nanos() && dearest != key).then_some(place)
+    }
+
+    /// The virtual time at which a new request of this key begins, if no other one of it waits.
+    fn begin_of(&self, key: FairKey) -> VirtualTime {
         let newest = self.begin_of_newcomers();
-        let begin = share.map_or(newest, |share| share.time_at(self.now, self.served).max(newest));
-        let own = share.map_or(Duration::ZERO, |share| share.work_of(priority));
-        let end = begin + (own + work.max(LEAST_COST)).as_nanos();
-        let (last_end, dearest) = *self.lines[priority.index()].ends.as_ref()?.last()?;
-        if last_end <= end || dearest == key {
-            return None;
-        }
-        self.shares.get(&dearest)?.line(priority)?.last()
+        self.shares.get(&key).map_or(newest, |share| share.time_at(self.now, self.served).max(newest))
     }
 
     /// Sorts the waiting keys of a class by their ends, if they are not sorted already.

@@ -41,6 +41,7 @@ macro_rules! planted {
 mod admission;
 mod bound;
 mod bound_line;
+mod bound_shares;
 mod choice;
 mod chooser;
 mod claim;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bound_line::BoundLine;
+use super::bound_shares::BoundShares;
 use super::claim::MemberId;
 use super::place::QueuePosition;
 use super::wait_list::{WaitList, Waiter};
@@ -19,6 +20,8 @@ pub(super) struct Line {
     pub bound: BoundLine<Waiter>,
     /// The places of those that are bound only because no other member had room for their tunnel or stream, by its kind.
     pub for_room: [BTreeSet<QueuePosition>; 2],
+    /// What those that are bound cost, by key.
+    pub bound_shares: BoundShares,
     /// The sum of what the requests cost that wait for any member.
     pub work: Duration,
     /// How many slots in a row went to other classes that a request could use which waited here.
@@ -60,29 +63,33 @@ impl Line {
         if let Some(kind) = waiter.span.long_lived.filter(|_| waiter.span.for_room) {
             self.for_room[kind as usize].insert(place);
         }
+        self.bound_shares.insert(place, waiter.span.work);
         self.bound.insert(member, place, waiter)
     }
 
     pub fn remove_bound(&mut self, place: QueuePosition) -> Option<Waiter> {
-        self.needs_no_room(place);
-        self.bound.remove(place)
+        let waiter = self.bound.remove(place)?;
+        self.note_removed(place, &waiter);
+        Some(waiter)
     }
 
     /// Removes all that are bound to this member.
     pub fn take_bound(&mut self, member: MemberId) -> BTreeMap<QueuePosition, Waiter> {
         let taken = self.bound.take_all(member);
-        taken.keys().for_each(|place| self.needs_no_room(*place));
+        taken.iter().for_each(|(place, waiter)| self.note_removed(*place, waiter));
         taken
     }
 
     /// Removes all that are bound.
     pub fn drain_bound(&mut self) -> impl Iterator<Item = (QueuePosition, Waiter)> + use<> {
-        self.for_room = Default::default();
+        (self.for_room, self.bound_shares) = Default::default();
         self.bound.drain()
     }
 
-    fn needs_no_room(&mut self, place: QueuePosition) {
+    /// A bound request is removed.
+    fn note_removed(&mut self, place: QueuePosition, waiter: &Waiter) {
         self.for_room.iter_mut().for_each(|places| _ = places.remove(&place));
+        self.bound_shares.remove(place, waiter.span.work);
     }
 
     pub fn waiter_mut(&mut self, place: QueuePosition) -> Option<&mut Waiter> {

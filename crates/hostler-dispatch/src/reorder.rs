@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::MemberId;
+use super::claim::{MemberId, Priority};
 use super::fair::{Charge, FairShares};
 use super::order::Order;
 use super::place::QueuePosition;
 use super::queue::{Queue, is_shared};
 use super::settings::PoolSettings;
 use super::short_first::ShortFirst;
-use super::span::QueueSpan;
+use super::span::{QueueSpan, Work};
 use super::work_ahead::{WaitingWork, WorkAhead};
 
 impl<G> Queue<G> {
@@ -67,6 +67,12 @@ impl<G> Queue<G> {
             }
             (None, None) => WorkAhead::without_keys(waiting.work),
         }
+    }
+
+    /// In a fair pool, the request that gives way to a new one of this class when the queue is full. See [`FairShares::dearest`].
+    pub fn dearest(&mut self, priority: Priority, work: Work) -> Option<QueuePosition> {
+        let bound = &self.lines[priority.index()].bound_shares;
+        self.fair.as_mut()?.dearest(priority, work.key(), work.time, bound)
     }
 
     /// In a fair pool, the key of a waiting request pays for the slot that the request gets.

@@ -272,7 +272,7 @@ impl<E> PoolState<E> {
     /// the new request. Otherwise, in a fair pool, the last one of the dearest key gives way to that of a cheaper one.
     fn gives_way(&mut self, priority: Priority, work: Work) -> Option<QueuePosition> {
         let lower = self.queue.newest_below(priority).filter(|_| !planted!(LowerStays));
-        lower.or_else(|| self.queue.fair.as_mut()?.dearest(priority, work.key(), work.time))
+        lower.or_else(|| self.queue.dearest(priority, work))
     }
 
     fn is_full(&self) -> bool {

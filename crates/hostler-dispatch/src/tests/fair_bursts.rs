@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::simulation::{Story, World};
 use super::workload::Holding;
 use super::*;
-use crate::Priority;
+use crate::{FairKey, MemberPreference, Priority};
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -53,4 +53,39 @@ async fn a_crowd_of_clients_with_one_request_each_waits_no_longer_than_without_s
     println!("one each: p99 {p99:?}");
     assert!(p99 <= ms(400) && world.refusals() > 0, "{p99:?}");
     assert!(world.goodput(from, TIME) > 0.97);
+}
+
+/// As sticky clients do: the requests of one client wait for its own member, and fill the queue.
+#[test]
+fn a_queue_full_of_bound_requests_of_one_key_refuses_the_last_of_them() {
+    let pool = Pool::new("test", PoolSettings { queue_limit: 3, fair: true, ..PoolSettings::default() });
+    let members = ["a", "b"].map(|name| pool.join(name, 1));
+    let claim = |key: u64, bound: Option<usize>| Claim {
+        fair: Some(FairKey::of(key)),
+        preference: MemberPreference { bound: bound.map(|at| members[at].id()), ..Default::default() },
+        ..Claim::default()
+    };
+    let ask = |key: u64, bound: Option<usize>| {
+        let mut request = of(pool.acquire(claim(key, bound)));
+        request.assert_waits();
+        request
+    };
+    let running = [(1, 0), (9, 1)].map(|(key, at)| of(pool.acquire(claim(key, Some(at)))).lease());
+    let mut crawler = [ask(1, Some(0)), ask(1, Some(0)), ask(1, Some(0))];
+    let full = AcquireError::QueueFull { limit: 3 };
+    let mut person = ask(2, None);
+    crawler[2].assert_refused(full.clone());
+    let mut sticky_person = ask(3, Some(1));
+    crawler[1].assert_refused(full.clone());
+    let mut again = of(pool.acquire(claim(1, Some(0))));
+    again.assert_refused(full);
+    for request in [&mut crawler[0], &mut person, &mut sticky_person] {
+        request.assert_waits();
+    }
+    assert!(pool.refuse_early(Priority::Normal, Some(FairKey::of(1))).is_some());
+    drop(running);
+    crawler[0].assert_served();
+    person.assert_served();
+    sticky_person.assert_served();
+    assert_eq!(pool.snapshot().queue_length, 0);
 }
