@@ -87,12 +87,16 @@ impl TokenBuckets {
 
     /// Whether the bucket has anything left, without taking it.
     pub fn look(&self, key: u64, now: Instant) -> Result<(), Empty> {
-        let now = self.at(now);
-        let full_at = self.table(key).get(&key).copied().unwrap_or_default();
-        let missing = full_at.saturating_sub(now);
+        let missing = self.missing(key, now);
         // One nanosecond more than nothing.
         let wait = (missing + 1).checked_sub(self.refill.depth).filter(|wait| *wait > 0);
         wait.map_or(Ok(()), |wait| Err(Empty(Duration::from_nanos(wait))))
+    }
+
+    /// When the bucket has a whole token, without taking it.
+    pub fn wait(&self, key: u64, now: Instant) -> Duration {
+        let Refill { interval, depth } = self.refill;
+        Duration::from_nanos(self.missing(key, now).saturating_add(interval).saturating_sub(depth))
     }
 
     /// Takes these tokens, whether they are there or not. A bucket in debt is empty until the debt is paid.
@@ -112,6 +116,12 @@ impl TokenBuckets {
     /// Whether no bucket is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// In how many nanoseconds the bucket is full.
+    fn missing(&self, key: u64, now: Instant) -> u64 {
+        let full_at = self.table(key).get(&key).copied().unwrap_or_default();
+        full_at.saturating_sub(self.at(now))
     }
 
     fn at(&self, now: Instant) -> u64 {

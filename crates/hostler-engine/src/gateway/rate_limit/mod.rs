@@ -155,6 +155,15 @@ impl RateLimiter {
         taken.map_err(|Empty(wait)| EmptyBucket { wait, of: LimitUnit::Requests })
     }
 
+    /// How long from now on this limit refuses requests like this one. Zero: it lets one pass now.
+    fn wait(&self, exchange: &Exchange) -> Duration {
+        let Some((key, _)) = self.key(exchange).filter(|_| !self.rule.dry_run) else { return Duration::ZERO };
+        let now = clock::now();
+        let of_time = self.worker_time.as_ref().and_then(|buckets| buckets.look(key, now).err());
+        let of_requests = self.requests.as_ref().map(|buckets| buckets.wait(key, now));
+        of_time.map(|Empty(wait)| wait).max(of_requests).unwrap_or_default()
+    }
+
     fn give_back(&self, key: u64) {
         if let Some(buckets) = &self.requests {
             buckets.give_back(key);
@@ -190,7 +199,9 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
                         limit.give_back(*key);
                     }
                 }
-                return Err(limit.refuse(exchange, &spent, detail));
+                // The other bucket of the limit, or that of the other limit, may be empty for longer.
+                let wait = limits.iter().map(|limit| limit.wait(exchange)).fold(spent.wait, Duration::max);
+                return Err(limit.refuse(exchange, &spent, wait, detail));
             }
         }
     }

@@ -19,9 +19,16 @@ impl RateLimiter {
         if self.rule.key.is_empty() { limit } else { format!("{limit} ({key})") }
     }
 
-    /// The refusal of a request whose bucket is empty. The fields are about requests only, and say nothing of worker time.
-    pub(super) fn refuse(&self, exchange: &mut Exchange, spent: &EmptyBucket, detail: String) -> Refusal {
-        exchange.log_facts.retry_after = u32::try_from(whole_seconds(spent.wait)).unwrap_or(u32::MAX);
+    /// The refusal of a request whose bucket is empty. The fields are about requests only, and say nothing of worker time. `wait`: after
+    /// this time no limit refuses it.
+    pub(super) fn refuse(
+        &self,
+        exchange: &mut Exchange,
+        spent: &EmptyBucket,
+        wait: Duration,
+        detail: String,
+    ) -> Refusal {
+        exchange.log_facts.retry_after = u32::try_from(whole_seconds(wait)).unwrap_or(u32::MAX);
         if spent.of == LimitUnit::Requests {
             self.show(exchange, Left { tokens: 0, next: spent.wait });
         }

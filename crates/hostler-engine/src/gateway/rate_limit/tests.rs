@@ -200,6 +200,40 @@ async fn a_refusal_for_worker_time_says_nothing_of_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_the_time_of_retry_after_no_limit_refuses_the_request() {
+    let one_at_once = |requests: u64, key: &[&str]| RateLimit {
+        requests: Some(RequestRate { requests, burst: 1 }),
+        ..rule(requests, key)
+    };
+    let ask = |limits: &[Arc<RateLimiter>]| {
+        let mut exchange = request("192.0.2.1", "");
+        let outcome = admit(limits, &mut exchange).map_err(|_| said(&exchange));
+        hold(&exchange, Duration::from_millis(6500));
+        outcome
+    };
+    let lines = |quota: &str, left: &str| {
+        vec![format!("RateLimit-Policy: \"route\";{quota}"), format!("RateLimit: \"route\";{left}")]
+    };
+    let (each, all) = (one_at_once(60, &["client"]), one_at_once(2, &[]));
+    let both = [limiter(&each), limiter(&all)];
+    assert_eq!(ask(&both), Ok(()));
+    assert_eq!(ask(&both), Err((lines("q=60;w=60", "r=0;t=1"), 30)), "the other limit has a token in 30 s");
+    advance(seconds(29)).await;
+    assert_eq!(ask(&both), Err((lines("q=2;w=60", "r=0;t=1"), 1)));
+    advance(seconds(1)).await;
+    assert_eq!(ask(&both), Ok(()));
+
+    let with_trial = [limiter(&each), limiter(&RateLimit { dry_run: true, ..all })];
+    assert_eq!(ask(&with_trial), Ok(()));
+    assert_eq!(ask(&with_trial), Err((lines("q=60;w=60", "r=0;t=1"), 1)), "a dry run refuses nothing");
+
+    let of_both_units =
+        [limiter(&RateLimit { worker_time: Some(seconds(6)), ..one_at_once(1, &["client"]) })];
+    assert_eq!(ask(&of_both_units), Ok(()));
+    assert_eq!(ask(&of_both_units), Err((vec![], 60)), "5 s for the worker time, 60 s for the next token");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_address_that_makes_up_names_of_crawlers_has_two_buckets_at_most() {
     let rotating = |key: &[&str]| {
         let limits = [limiter(&rule(10, key))];

@@ -163,7 +163,7 @@ rows! {
         "One client has more requests in progress than `server.client_requests`.",
         "If the address is a proxy or a balancer, add it to `server.trusted_proxies`. Else raise `server.client_requests`.";
     RATE_LIMITED: plain(429, "rate_limited").for_a_moment(), Client,
-        "The client, or what `rate_limit.key` names, has used up what the `rate_limit` of the route or of the pool gives it. The response has `RateLimit` and `RateLimit-Policy`.",
+        "The client, or what `rate_limit.key` names, has used up what the `rate_limit` of the route or of the pool gives it. The response has `RateLimit` and `RateLimit-Policy` if the limit is one of requests.",
         "`detail` says which limit it was, and for which key. If honest clients reach it, raise it; with `dry_run = true` Hostler only counts.";
     HEADER_TOO_LARGE: closing(431, "header_too_large"), Client,
         "The request line and all header fields together are larger than `server.max_header_size`.",
