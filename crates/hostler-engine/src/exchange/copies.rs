@@ -3,16 +3,16 @@
 use super::{Exchange, RequestId};
 
 impl Exchange {
-    /// The same request for a second try: with the same id, trace and certificate, and without a deadline.
+    /// The same request for a second try: with the same id and trace, and without a deadline.
     pub fn copy_for_second_try(&self) -> Self {
         let mut copy = self.copy_for_refresh();
         copy.id = self.id.clone();
         copy.trace.clone_from(&self.trace);
-        copy.certificate.clone_from(&self.certificate);
         copy
     }
 
-    /// The same request without a client that waits. The member sees the same client and route, and a new request id.
+    /// The same request without a client that waits. The member sees the same client and route, and a new request id. What its answer
+    /// teaches depends on the client's certificate and on the changes of the route as well.
     pub fn copy_for_refresh(&self) -> Self {
         let mut copy = Self::new(self.peer, self.local, self.deadline.sweep().deadline());
         copy.head = self.head.clone();
@@ -21,6 +21,8 @@ impl Exchange {
         copy.scheme = self.scheme;
         copy.protocol = self.protocol;
         copy.to_member = self.to_member.clone();
+        copy.to_client = self.to_client.clone();
+        copy.certificate.clone_from(&self.certificate);
         copy.forwarded_proto = self.forwarded_proto;
         copy.client = self.client;
         copy.id = RequestId::made();

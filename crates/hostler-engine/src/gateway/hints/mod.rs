@@ -152,6 +152,8 @@ fn is_from_a_stranger(exchange: &Exchange) -> bool {
         && exchange.certificate.is_none()
         && fields.get("cookie").is_none()
         && fields.get("authorization").is_none()
+        // The certificate that a proxy in front has seen (RFC 9440).
+        && fields.get("client-cert").is_none()
 }
 
 /// The answer says that it is for one client, or that it depends on who asks.

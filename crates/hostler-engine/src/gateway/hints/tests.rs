@@ -114,6 +114,7 @@ async fn nothing_is_learnt_from_what_is_for_one_person() {
         ("", "Cache-Control: no-store\r\n"),
         ("Cookie: session=1\r\n", ""),
         ("Authorization: Basic YQ==\r\n", ""),
+        ("Client-Cert: :MIIB:\r\n", ""),
     ];
     for (asked, said) in personal {
         let (hints, _) = learning(0);
@@ -131,6 +132,21 @@ async fn nothing_is_learnt_from_what_is_for_one_person() {
     shown.certificate = Some([0][..].into());
     learns(&hints, ENOUGH, &shown, &answer(200, &page));
     assert_eq!(sent_to(&hints, "a.test"), [""; 0], "a client certificate");
+}
+
+#[tokio::test]
+async fn a_fetch_that_no_client_waits_for_teaches_no_more_than_its_request() {
+    let page = answer(200, &format!("{PAGE}Link: {CSS}\r\n"));
+    let stranger = request("GET", "a.test", "");
+    let mut shown = request("GET", "a.test", "");
+    shown.certificate = Some([0][..].into());
+    let mut without_links = request("GET", "a.test", "");
+    without_links.to_client.own.push(Edit::Remove("Link".into()));
+    for (exchange, is_learnt) in [(stranger, true), (shown, false), (without_links, false)] {
+        let (hints, _) = learning(0);
+        learns(&hints, ENOUGH, &exchange.copy_for_refresh(), &page);
+        assert_eq!(sent_to(&hints, "a.test").len(), usize::from(is_learnt));
+    }
 }
 
 #[tokio::test]
