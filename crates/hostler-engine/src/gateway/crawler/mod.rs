@@ -61,19 +61,30 @@ fn name(user_agent: &str) -> Option<&str> {
     by_part(user_agent).or_else(|| by_list(user_agent)).or_else(|| by_page(user_agent))
 }
 
-/// The first product whose name has one of the parts.
+/// The first product whose name has one of the parts. Looks at each word and at each program that is no crawler once: a client can send
+/// thousands of both.
 fn by_part(user_agent: &str) -> Option<&str> {
+    let mut others = KNOWN.others.find_whole(user_agent).map(|other| other.at).peekable();
+    let mut seen = 0;
     KNOWN.parts.find_iter(user_agent).find_map(|part| {
-        let product = product(user_agent, part.start())?;
-        let is_name = part.end() <= product.end && !is_other(user_agent, &product);
-        is_name.then(|| &user_agent[product])
+        // What holds for the first part of a word holds for its other parts, too.
+        if part.start() < seen {
+            return None;
+        }
+        let word = word(user_agent, part.start());
+        seen = word.end;
+        let product = product(user_agent, word).filter(|product| part.end() <= product.end)?;
+        while others.next_if(|other| other.end <= product.start).is_some() {}
+        let is_other = others.peek().is_some_and(|other| other.start < product.end);
+        (!is_other).then(|| &user_agent[product])
     })
 }
 
 /// A name of the list is often only a part of the crawler's own one: `findlink` of `findlinks/1.0`.
 fn by_list(user_agent: &str) -> Option<&str> {
     let found = KNOWN.crawlers.find(user_agent).next()?;
-    let own = product(user_agent, found.at.start).filter(|product| found.at.end <= product.end);
+    let own = product(user_agent, word(user_agent, found.at.start));
+    let own = own.filter(|product| found.at.end <= product.end);
     Some(own.map_or(found.name, |product| {
         // Some write their version without a slash: `binlar_2.6.3`.
         let is_version = |character: char| character.is_ascii_digit() || "._-".contains(character);
@@ -96,19 +107,18 @@ fn by_page(user_agent: &str) -> Option<&str> {
     first.filter(|first| !BROWSERS.contains(first)).or(Some(host)).filter(|name| !name.is_empty())
 }
 
-/// The name of the product around this position, without its version. `None` if it is a URL.
-fn product(user_agent: &str, at: usize) -> Option<Range<usize>> {
+/// The word around this position.
+fn word(user_agent: &str, at: usize) -> Range<usize> {
     let start = user_agent[..at].rfind(SEPARATORS).map_or(0, |separator| separator + 1);
     let end = user_agent[at..].find(SEPARATORS).map_or(user_agent.len(), |length| at + length);
-    let product = &user_agent[start..end];
-    let name = product.find('/').unwrap_or(product.len());
-    (!product.contains("//")).then_some(start..start + name)
+    start..end
 }
 
-/// Whether the product belongs to a program that is no crawler.
-fn is_other(user_agent: &str, product: &Range<usize>) -> bool {
-    let is_around = |at: &Range<usize>| at.start < product.end && product.start < at.end;
-    KNOWN.others.find_whole(user_agent).any(|found| is_around(&found.at))
+/// The name of the product that is this word, without its version. `None` if it is a URL.
+fn product(user_agent: &str, word: Range<usize>) -> Option<Range<usize>> {
+    let product = &user_agent[word.clone()];
+    let name = product.find('/').unwrap_or(product.len());
+    (!product.contains("//")).then_some(word.start..word.start + name)
 }
 
 #[cfg(test)]

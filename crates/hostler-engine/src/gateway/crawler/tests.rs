@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use hostler_wire::{Limits, RequestHead};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -112,6 +114,29 @@ fn a_long_name_is_cut() {
     let name = format!("bot{}", "é".repeat(4000));
     let cut = of_lines(format!("{name}/1.0").as_bytes()).unwrap();
     assert!(cut.chars().count() == LONGEST && name.starts_with(&cut), "{cut}");
+}
+
+#[test]
+fn a_crawler_is_found_behind_words_that_name_none() {
+    for before in [
+        "x/botbot",
+        "http://example.com/bot",
+        "x/bot http://example.com/bot CUBOT_X19 Better Uptime Bot",
+        "Watchbot monitoring robot",
+    ] {
+        assert_eq!(name(&format!("{before} ExampleBot/1.0 CUBOT")), Some("ExampleBot"), "{before}");
+    }
+}
+
+#[test]
+fn a_long_user_agent_takes_a_time_that_grows_with_its_length() {
+    // With a look at the whole text for each name in it, each of these takes minutes.
+    let began = Instant::now();
+    for piece in ["bot", "//bot", "CUBOT ", "x/bot ", "CUBOT http://bot "] {
+        let user_agent = format!("x/{}", piece.repeat((1 << 19) / piece.len()));
+        assert_eq!(name(&user_agent), None, "{piece}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[test]
