@@ -1,5 +1,9 @@
 //! Which of the responses under one key a request gets (RFC 9111 section 4.1).
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::*;
 
 /// Whether the response to `first` with this `Vary` also matches `second`.
@@ -101,6 +105,25 @@ fn equivalent_requests_share_one_variant() {
         of(&format!("Accept-Encoding: {forth}"))
             .matches(&Lines::of(&format!("Accept-Encoding: {back}")), RequestSide::default())
     );
+}
+
+#[test]
+fn a_list_of_thousands_of_members_makes_no_other_request_slow() {
+    let answer = Lines::of("Vary: Accept-Encoding, Accept");
+    let many = (0..10_000).map(|at| format!("x-{at}")).collect::<Vec<_>>().join(", ");
+    let wide = (0..16).map(|at| format!("{at}{}", "x".repeat(4000))).collect::<Vec<_>>().join(", ");
+    let usual = Lines::of("Accept-Encoding: gzip, deflate, br | Accept: */*");
+    // With a look at the whole list for each request, and with its members sorted for each of its own, this takes minutes.
+    let began = Instant::now();
+    for list in [many, wide] {
+        let request = Lines::of(&format!("Accept-Encoding: gzip, deflate, br, {list} | Accept: */*"));
+        let vary = Vary::of(&answer, &request, RequestSide::default()).expect("names");
+        let matching =
+            |request: &Lines| (0..100_000).filter(|_| vary.matches(request, RequestSide::default())).count();
+        assert_eq!(matching(&usual), 0);
+        assert!((0..100).all(|_| vary.matches(&request, RequestSide::default())));
+    }
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
 #[test]
