@@ -61,6 +61,19 @@ async fn two_hostlers_with_the_same_secret_read_each_others_cookies() {
 }
 
 #[tokio::test]
+async fn the_first_few_cookies_of_the_name_count() {
+    let members = members().await;
+    let site = before(&members, "'cookie'").await;
+    let first = site.get("/").await;
+    let own = cookie(&first);
+    let foreign = format!("{}={}; ", own.split('=').next().unwrap(), "0".repeat(32));
+    let behind = |number| format!("{}{own}", foreign.repeat(number));
+    with_cookie(&site, &behind(7)).await.assert_no_field("set-cookie").assert_ok(&first.text());
+    let lost = with_cookie(&site, &behind(8)).await;
+    assert!(lost.text().ends_with(" gone") && lost.field("set-cookie").is_some(), "{}", lost.text());
+}
+
+#[tokio::test]
 async fn two_hostlers_choose_the_same_member_by_a_header_field() {
     let members = members().await;
     let by = "'header:X-User'";

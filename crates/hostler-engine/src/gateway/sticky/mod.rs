@@ -28,6 +28,10 @@ pub(super) use read::cookies;
 pub(super) use stay::Stay;
 pub use tokens::StickyKey;
 
+/// So many cookies with the name of ours are looked at: a browser has one for each path and domain. For each that names no member, all members
+/// are looked at, and a request has room for more than a thousand.
+const MOST_COOKIES: usize = 8;
+
 /// How the clients of one pool stay with its members.
 pub struct Stickiness {
     by: StickyBy,
@@ -131,7 +135,7 @@ impl Stickiness {
 
     fn by_cookie(&self, exchange: &Exchange, pool: &Pool<Endpoint>) -> Stay {
         let (mut stay, mut has_cookie) = (None, false);
-        for token in read::cookies(&exchange.head.fields, &self.cookie) {
+        for token in read::cookies(&exchange.head.fields, &self.cookie).take(MOST_COOKIES) {
             has_cookie = true;
             let identity = self.tokens.identity(token, pool);
             stay = stay.or_else(|| member_of(&identity?, pool));
