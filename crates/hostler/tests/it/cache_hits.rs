@@ -308,6 +308,19 @@ async fn a_request_with_only_if_cached_waits_for_no_member() {
 }
 
 #[tokio::test]
+async fn only_if_cached_holds_for_requests_that_no_stored_answer_may_serve() {
+    let app = upstream().answers(answer(FRESH, "hello")).start().await;
+    let keys = "cache = { request_directives = true, personal_cookies = ['session'] }";
+    let site = with_route(&app, keys).await;
+    for fields in ["Cookie: session=1\r\n", "If-Match: \"a\"\r\n"] {
+        let refused = asked(&site, "GET", "/", &format!("Cache-Control: only-if-cached\r\n{fields}")).await;
+        refused.assert_refused(504, "only_if_cached");
+        refused.assert_field("cache-status", "Hostler; detail=only-if-cached");
+    }
+    assert_eq!(app.targets(), [""; 0]);
+}
+
+#[tokio::test]
 async fn a_stored_chunked_answer_is_sent_with_its_length() {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: max-age=60\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let app = upstream().answers(chunked).start().await;

@@ -62,8 +62,14 @@ async fn decide<D: Downstream>(
     thread: usize,
 ) -> Result<CacheAnswer, Refusal> {
     let (asks, admitted) = read_directives(caching, exchange);
-    if let Err(why) = admitted {
-        return Ok(pass_on(caching, exchange, asks, why));
+    match admitted {
+        // No stored answer may serve it, so there is nothing to look for.
+        Err(Forward::Bypass) if asks.only_if_cached => {
+            exchange.log_facts.cache = Some(CacheStatus::OnlyIfCached);
+            return Err(Refusal::OnlyIfCached);
+        }
+        Err(why) => return Ok(pass_on(caching, exchange, asks, why)),
+        Ok(()) => {}
     }
     match find(caching, exchange, &asks, Moment::now()) {
         CacheLookup::Good { entry, age, ttl, refresh } => {
