@@ -40,7 +40,10 @@ async fn forward_unboxed<D: Downstream>(
     client: &mut D,
 ) -> Result<CallBox, Failure> {
     let HedgedCall { target, thread, .. } = at;
-    hedge.earn();
+    // A request whose first member could not be reached is here again.
+    if exchange.log_facts.attempts == 1 {
+        hedge.earn();
+    }
     let (began, may_be_sent_twice) = (Instant::now(), may_be_sent_twice(exchange));
     let after = if may_be_sent_twice { hedge.after() } else { None };
     // A timer of its own: a deadline of the exchange is up to 40 ms late, and most answers are there by then.

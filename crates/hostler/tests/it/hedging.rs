@@ -128,6 +128,21 @@ async fn there_are_never_more_second_tries_than_the_budget_allows() {
 }
 
 #[tokio::test]
+async fn a_request_earns_once_although_its_first_member_cannot_be_reached() {
+    let (a, b) = (member("a").await, member("b").await);
+    let members = format!("members = ['127.0.0.1:1', '{}', '{}']", a.address(), b.address());
+    let site = pool(&[], &format!("{members}\nhedge = {{ after = '20ms', budget = '34%' }}")).await;
+    site.post("/quick", "").await.assert_status(200);
+    assert_eq!(site.access("/quick").await["attempts"], 2);
+    let mut client = site.begin("/slow").await;
+    counts(&site, "no_budget", 1).await;
+    assert_eq!(hedge(&site).await["sent"], 0);
+    a.release_all();
+    b.release_all();
+    client.answer().await.assert_status(200);
+}
+
+#[tokio::test]
 async fn only_get_and_head_without_a_body_are_tried_twice() {
     let (a, b) = (member("a").await, member("b").await);
     let site = pool(&[&a, &b], "hedge = { after = '1ms', budget = '50%' }").await;
