@@ -1,9 +1,9 @@
 //! Large answers of the cache whose clients read slowly: their memory is limited, and they keep no others out of the cache.
 
-use hostler_testkit::{Site, Upstream, eventually, upstream};
+use hostler_testkit::{Site, Upstream, client_with_window, eventually, upstream};
 
 use crate::cache_flights::{FRESH, LARGE, slow_reader};
-use crate::cache_hits::answer;
+use crate::cache_hits::{answer, asked};
 use crate::site;
 
 /// A site whose store has room for one of its answers, with this body.
@@ -47,4 +47,25 @@ async fn a_client_that_does_not_read_is_ended_while_clients_hold_too_much_of_the
     })
     .await;
     site.get("/3").await.assert_ok(&body);
+}
+
+#[tokio::test]
+async fn the_copy_that_several_ranges_need_counts_as_a_body_of_the_cache() {
+    let (site, _app, body) = with_room_for_one().await;
+    site.get("/1")
+        .await
+        .assert_ok(&body)
+        .assert_field("cache-status", "Hostler; fwd=uri-miss; fwd-status=200; stored");
+    let halves = format!("Range: bytes=0-{},{}-\r\n", LARGE / 2 - 1000, LARGE / 2);
+    let mut slow = client_with_window(4096, site.address()).await;
+    slow.send(format!("GET /1 HTTP/1.1\r\nHost: site.test\r\n{halves}\r\n")).await;
+    let head = slow.next_head().await.unwrap().text();
+    assert!(head.starts_with("HTTP/1.1 206 "), "{head}");
+    // There is room for one copy: the next client gets all.
+    asked(&site, "GET", "/1", &halves).await.assert_ok(&body);
+    drop(slow);
+    eventually("room for a copy", async || {
+        (asked(&site, "GET", "/1", &halves).await.status == 206).then_some(())
+    })
+    .await;
 }

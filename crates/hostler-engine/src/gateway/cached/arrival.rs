@@ -108,7 +108,7 @@ impl Arrival {
                     Some(entry) if Arc::ptr_eq(&entry.head, &self.own) => {
                         show::stored(caching, exchange, asks, &entry)
                     }
-                    _ => show::whole(exchange, asks, &self.own, self.asked.at, &body),
+                    _ => show::whole(caching, exchange, asks, &self.own, self.asked.at, &body),
                 })
             }
             Some(FillOutcome::Cut(_)) => {

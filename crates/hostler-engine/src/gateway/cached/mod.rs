@@ -138,7 +138,7 @@ pub(super) fn stand_in(
         // The log facts said that the answer was stored and shared. It broke off, so neither is true.
         (*stored, *collapsed) = (false, false);
     }
-    Some(show::at_hand(exchange, &asks, &entry))
+    Some(show::at_hand(caching, exchange, &asks, &entry))
 }
 
 /// The request goes to the member unchanged, and its answer is not stored.

@@ -34,7 +34,7 @@ pub(super) fn stored(
 ) -> Result<Answer, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
     let share = share(exchange, asks, head, entry.freshness.received, Some(body.len() as u64))?;
-    Ok(match part_of(exchange, share, head, body) {
+    Ok(match part_of(caching, exchange, share, head, body) {
         Some(part) => Answer::Whole(part),
         None => in_form(caching, exchange, entry),
     })
@@ -42,18 +42,20 @@ pub(super) fn stored(
 
 /// A stored answer in a form that already exists. This cannot fail and encodes nothing.
 pub(super) fn at_hand(
+    caching: &Caching,
     exchange: &Exchange,
     asks: &RequestDirectives,
     entry: &Entry,
 ) -> Result<Whole, Refusal> {
     let (head, body) = (&entry.head, &entry.body);
     let share = share(exchange, asks, head, entry.freshness.received, Some(body.len() as u64))?;
-    let whole = part_of(exchange, share, head, body).or_else(|| stored_form(exchange, entry));
+    let whole = part_of(caching, exchange, share, head, body).or_else(|| stored_form(exchange, entry));
     Ok(whole.unwrap_or_else(|| varying(entry)))
 }
 
 /// An answer whose body is complete, with the head for this client.
 pub(super) fn whole(
+    caching: &Caching,
     exchange: &Exchange,
     asks: &RequestDirectives,
     head: &Arc<ResponseHead>,
@@ -61,7 +63,7 @@ pub(super) fn whole(
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
     let share = share(exchange, asks, head, received, Some(body.len() as u64))?;
-    Ok(match part_of(exchange, share, head, body) {
+    Ok(match part_of(caching, exchange, share, head, body) {
         Some(part) => Answer::Whole(part),
         None if exchange.compress.is_none() => Answer::Whole(as_it_is(head, body)),
         None => to_be_encoded(head, body),
@@ -163,7 +165,13 @@ fn is_of_other_form(exchange: &Exchange, head: &ResponseHead, length: u64) -> bo
 }
 
 /// None if the client gets all of it.
-fn part_of(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &Bytes) -> Option<Whole> {
+fn part_of(
+    caching: &Caching,
+    exchange: &Exchange,
+    share: Share,
+    head: &Arc<ResponseHead>,
+    body: &Bytes,
+) -> Option<Whole> {
     let length = body.len() as u64;
     match share {
         Share::All => None,
@@ -172,10 +180,15 @@ fn part_of(exchange: &Exchange, share: Share, head: &Arc<ResponseHead>, body: &B
             Some(as_it_is(&Arc::new(part_head), &body.slice(part.start as usize..part.end as usize)))
         }
         Share::Parts(parts) => {
+            // They are a copy of their own, which a slow client may hold for long, so it counts as a body of the cache. Without room for it
+            // the client gets all (RFC 9110 section 14.2).
+            let bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
+            let room = caching.shared_cache.memory.share(bytes)?;
             // A random boundary, so that it does not occur in the body.
             let boundary = RequestId::made();
             let (parts_head, parts) = cache::parts(head, body, &parts, boundary.as_str());
-            Some(as_it_is(&Arc::new(as_whole_varies(exchange, head, length.into(), parts_head)), &parts))
+            let parts_head = Arc::new(as_whole_varies(exchange, head, length.into(), parts_head));
+            Some(as_it_is(&parts_head, &room.own(parts)))
         }
         Share::Nothing => Some(not_modified(exchange, head, length.into())),
     }

@@ -60,7 +60,7 @@ impl Fetch {
             return Some(show::stored(&self.caching, exchange, &self.asks, &entry));
         }
         let own = Arc::new(cache::stored(&fresh, &Kept::default(), now));
-        Some(show::whole(exchange, &self.asks, &own, entry.freshness.received, &entry.body))
+        Some(show::whole(&self.caching, exchange, &self.asks, &own, entry.freshness.received, &entry.body))
     }
 
     /// A 200 to HEAD says what a GET would return. If the stored answer is the same, it is fresh again; if not, it is stale from now on
