@@ -68,7 +68,10 @@ impl Spawn<'_> {
         command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string()).env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
         command.env("HOSTLER_POOL", self.pool).env("HOSTLER_WORKER", self.index.to_string());
         command.env("HOSTLER_GENERATION", self.generation.to_string());
-        command.env("NODE_APP_INSTANCE", (self.index - 1).to_string());
+        // An app with files such as production-eu.json (node-config) takes this variable for the name of one, so the pool may set it.
+        if !self.settings.env.contains_key("NODE_APP_INSTANCE") {
+            command.env("NODE_APP_INSTANCE", (self.index - 1).to_string());
+        }
         if !self.has_pwd() {
             command.env("PWD", &self.settings.cwd);
         }

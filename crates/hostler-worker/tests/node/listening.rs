@@ -150,6 +150,20 @@ async fn the_worker_knows_its_pool_and_number_and_keeps_its_own_environment() {
 }
 
 #[tokio::test]
+async fn a_pool_may_set_the_number_of_the_instance_itself() {
+    let app = "const { NODE_APP_INSTANCE: own } = process.env; \
+               require('http').createServer((req, res) => res.end(JSON.stringify(own))).listen(3000);";
+    for (value, seen) in [("eu", r#""eu""#), ("", r#""""#)] {
+        let test_pool = test_pool(app)
+            .with(|settings| _ = settings.env.insert("NODE_APP_INSTANCE".into(), value.into()))
+            .started()
+            .await;
+        assert_eq!(test_pool.get("/").await, seen);
+        test_pool.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn readiness_waits_for_the_health_path_and_then_for_the_warm_up() {
     let app = "let healthy = 0; const seen = []; require('http').createServer((req, res) => {
         seen.push(req.url);

@@ -43,9 +43,14 @@ pub(super) fn for_apps(own: &Environment) -> Environment {
 /// How many bytes Hostler adds to a request's head: forwarding fields, `Via`, a request id.
 const OUR_FIELDS: usize = 8 * 1024;
 
+/// Each worker has its own number in this variable, as under PM2, unless the pool sets it.
+const INSTANCE: &str = "NODE_APP_INSTANCE";
+
 /// For workers of a pool with these variables; heads may have so many bytes.
 pub(super) fn for_workers(inherited: &Environment, own: &Environment, max_header_size: usize) -> Environment {
     let mut all = inherited.clone();
+    // A PM2 around Hostler sets it, and then all workers would have one number.
+    all.remove(INSTANCE);
     all.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
     allow_heads(all.entry("NODE_OPTIONS".into()).or_default(), max_header_size + OUR_FIELDS);
     all
@@ -100,5 +105,13 @@ mod tests {
         let variables = |value: &str| [("A".into(), value.into())].into();
         let workers = for_workers(&variables("inherited"), &variables("own"), 0);
         assert_eq!(workers["A"], "own");
+    }
+
+    #[test]
+    fn only_the_pool_sets_the_number_of_an_instance() {
+        let number = |value: &str| [(INSTANCE.to_owned(), value.to_owned())].into();
+        let none = Environment::new();
+        assert_eq!(for_workers(&number("3"), &none, 0).get(INSTANCE), None);
+        assert_eq!(for_workers(&number("3"), &number(""), 0)[INSTANCE], "");
     }
 }
