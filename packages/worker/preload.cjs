@@ -27,12 +27,14 @@ let claim = null; // the app's listen, once it was made: { server, asked, rank, 
 let hasYielded = false; // another process of this worker is the app
 let takenOut = null; // what a claim has removed from the environment
 let tellListening = null; // tells Hostler where the app listens, if that is still to be told
+let tellHearing = null; // tells Hostler that the app listens for messages, once this process is known to be the app
 let listenOnTcp = null; // Node's own listen()
 
 try {
   if (isInWorker) patchListen(require('net').Server.prototype);
-  if (listenFd !== null && process.send) speakOverIpc();
-  if (isInWorker) env.HOSTLER_ANCESTORS = [...ancestors, { pid: process.pid, isTool: isTool() }].map(({ pid, isTool }) => `${pid}${isTool ? 't' : ''}`).join(' ');
+  const onlyStarts = isInWorker && isTool();
+  if (listenFd !== null && process.send) speakOverIpc(onlyStarts);
+  if (isInWorker) env.HOSTLER_ANCESTORS = [...ancestors, { pid: process.pid, isTool: onlyStarts }].map(({ pid, isTool }) => `${pid}${isTool ? 't' : ''}`).join(' ');
 } catch (error) {
   process.emitWarning(`not preloaded: ${error.message}`, 'HostlerWarning');
 }
@@ -171,6 +173,8 @@ function claimListen(server, asked) {
     giveBack(held, (relay) => tellOwnPort(relay, `Hostler uses its server ${whose}`, note));
   }
   if (!channel.send) speakOverControl(controlPath);
+  tellHearing?.();
+  tellHearing = null;
   freeInspectorPort();
   if (!isClusterPrimary()) cleanEnvironment();
   return hold(server, asked);
@@ -586,11 +590,16 @@ function warn(text, unused) {
   else process.emitWarning(text, 'HostlerWarning'); // before its claim, a grandchild has only stderr, which Hostler also reads
 }
 
-/** Reports once that a stop can begin with 'shutdown', now or when the app begins to listen for messages. */
+/** Reports once that a stop can begin with 'shutdown'. */
 function tellWhenHearing() {
+  whenHearing(() => tell({ act: 'hears' }));
+}
+
+/** Calls it once, now or when this process begins to listen for messages. */
+function whenHearing(then) {
   let isTold = false;
   const hears = () => {
-    if (!isTold) tell({ act: 'hears' });
+    if (!isTold) then();
     isTold = true;
   };
   if (process.listenerCount('message') > 0) hears();
@@ -750,7 +759,7 @@ function flush() {
 }
 
 /** The direct child has Node's own channel. Sending and receiving work already; only Hostler's death must be detected. */
-function speakOverIpc() {
+function speakOverIpc(onlyStarts) {
   const { send, disconnect } = process; // the app may replace them by its own
   channel.send = (message) => {
     if (process.connected) send.call(process, message, () => {});
@@ -762,7 +771,23 @@ function speakOverIpc() {
     if (process.connected && isEnded(process.channel)) endWithHostler();
     return disconnect.call(this);
   };
-  tellWhenHearing();
+  if (!onlyStarts) return tellWhenHearing();
+  // tsx listens for messages to pass them on. If the app itself does not listen, 'shutdown' would be lost, and SIGTERM come late.
+  whenHearing(() => quietly(() => fs.writeFileSync(relayMark(), '', { mode: 0o600 })));
+  tellHearing = tellWhenHearing;
+}
+
+/** Shows the app that the program that has started it passes on the messages of Hostler. */
+function relayMark() {
+  return `${claimPath}.relay`;
+}
+
+function quietly(look) {
+  try {
+    return look();
+  } catch {
+    return null; // Node's permission model forbids it. Then the app gets SIGTERM.
+  }
 }
 
 /** Whether the other side has closed. An end of file can be read repeatedly; an open channel has data or nothing to read. */
@@ -781,8 +806,10 @@ function speakOverControl(path) {
   channel.send = (message, callback) => socket.write(`${JSON.stringify(message)}\n`, callback);
   socket.on('error', () => {}); // 'close' follows
   if (!process.send && !isInThread()) return lendIpc(socket);
-  receive(socket, () => {});
+  const isRelayed = !isInThread() && ancestors.at(-1)?.isTool === true && quietly(() => fs.existsSync(relayMark())) === true;
+  receive(socket, (message) => isRelayed && process.emit('message', message, undefined));
   socket.on('close', endWithHostler);
+  if (isRelayed) tellWhenHearing();
 }
 
 function lendIpc(socket) {

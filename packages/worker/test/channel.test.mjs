@@ -1,6 +1,8 @@
 // The messages between worker and Hostler, over Node's IPC channel and over the control socket.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import { eventually } from './support/eventually.mjs';
@@ -144,4 +146,53 @@ test('a grandchild keeps the channel to its own parent, and Hostler gets its mes
   assert.deepEqual(worker.messages.filter((message) => message.pid === pid), [{ ...examples.listening_path, pid }]);
   worker.closeChannels();
   await worker.isGone(pid);
+});
+
+/** A program in `node_modules` that starts the app with a channel of its own, as tsx does (`passes`: its messages, too) and `next dev`. */
+function launcher(t, passes) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'launcher-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'node_modules/run/cli.js');
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, `const child = require('child_process').spawn(process.execPath, process.argv.slice(2), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+    child.on('message', (message) => process.send(message));
+    child.on('close', (code) => process.exit(code));
+    if (${passes}) process.on('message', (message) => child.send(message));`);
+  return file;
+}
+
+test('a program that passes messages on to the app, as tsx does, does not make it an app that listens for them', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', launcher(t, true), 'server.mjs']);
+  await worker.get();
+  assert.deepEqual(worker.messages.map(({ act }) => act), ['listening']);
+});
+
+test('an app behind a program that passes messages on is told "shutdown"', async (t) => {
+  const worker = await startWorker(t, 'pm2', ['node', launcher(t, true), 'server.cjs']);
+  await worker.saidByApp('ready');
+  assert.equal((await worker.said('listening')).via, 'path');
+  assert.deepEqual(await worker.said('hears'), examples.hears);
+  worker.send(orders.shutdown);
+
+  assert.deepEqual(await worker.ended(), { code: 0, signal: null });
+  assert.match(worker.output, /stops as asked/);
+});
+
+test('an app that listens for messages of the program that has started it, and only for those, is not told "shutdown"', async (t) => {
+  const worker = await startWorker(t, 'pm2', ['node', launcher(t, false), 'server.cjs']);
+  await worker.saidByApp('ready');
+  await worker.get();
+  assert.deepEqual(worker.messages.map(({ act }) => act), ['listening']);
+});
+
+test('an app that is itself a program in node_modules says that it listens for messages', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'app-'));
+  t.after(() => fs.rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'node_modules/app/server.cjs');
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.copyFileSync(new URL('apps/pm2/server.cjs', import.meta.url), file);
+  const worker = await startWorker(t, 'pm2', ['node', file]);
+  await worker.said('hears');
+  worker.send(orders.shutdown);
+  assert.deepEqual(await worker.ended(), { code: 0, signal: null });
 });
