@@ -9,7 +9,7 @@ const END_GRACE_MS = 5_000;
 const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.duration
 const BACKLOG = 65_535; // as long as the kernel allows: a full one refuses a connection of Hostler at once
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
-const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_ANCESTORS'];
+const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_FD_PATH', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_ANCESTORS'];
 // How sure it is that a listen is the app's. A plain TCP server may be for MQTT, and port 0 is for those that the app tells it.
 const [WEAK, GUESS, SURE] = [1, 2, 3];
 
@@ -18,7 +18,7 @@ const SECRET_INSPECTOR = '--inspect-publish-uid=stderr'; // spawn.rs sets it dir
 const fs = require('fs');
 const { env } = process;
 // Read now, because a claim removes them from the environment, and the process may claim again.
-const { HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
+const { HOSTLER_LISTEN_FD_PATH: fdPath, HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
 let listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment; and once it is used
 const ancestors = isInWorker ? readAncestors() : []; // the Node processes between Hostler and this one: { pid, isTool }
@@ -29,6 +29,7 @@ let takenOut = null; // what a claim has removed from the environment
 let tellListening = null; // tells Hostler where the app listens, if that is still to be told
 let tellHearing = null; // tells Hostler that the app listens for messages, once this process is known to be the app
 let listenOnTcp = null; // Node's own listen()
+let reachesItself = false; // connect() is patched
 
 try {
   if (isInWorker) patchListen(require('net').Server.prototype);
@@ -177,6 +178,7 @@ function claimListen(server, asked) {
   tellHearing = null;
   freeInspectorPort();
   if (!isClusterPrimary()) cleanEnvironment();
+  if (asked.port === Number(givenPort)) reachItself(require('net').Socket.prototype);
   return hold(server, asked);
 }
 
@@ -482,6 +484,34 @@ function isThisFile(word = '') {
   } catch {
     return false;
   }
+}
+
+// === Connections of the app to itself ===
+
+const OWN_HOSTS = [undefined, null, '', 'localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
+
+/**
+ * No TCP port is open, so a connection of this process to its own PORT goes to its socket. Next.js sends a Server Action to itself in this way. Only to
+ * the PORT that Hostler has chosen: on any other one there may be another program, or Hostler itself.
+ */
+function reachItself(prototype) {
+  if (reachesItself) return;
+  reachesItself = true;
+  const original = prototype.connect;
+  prototype.connect = function connect(...args) {
+    const given = Array.isArray(args[0]) ? args[0] : args; // Node's own functions pass one list of arguments
+    const [first, second] = given;
+    const options = typeof first === 'object' ? first : { port: first, host: typeof second === 'string' ? second : undefined };
+    if (!isItself(this, options ?? {})) return original.apply(this, args);
+    return original.call(this, { ...options, path: claim.where.path ?? fdPath }, given[given.length - 1]);
+  };
+}
+
+/** A socket with a handle is TLS, which the app does not speak. */
+function isItself(socket, { port, host, path }) {
+  if (path || socket._handle || !claim?.isHeld?.() || !(claim.where.path ?? fdPath)) return false;
+  const { asked } = claim;
+  return String(port) === String(asked.port) && asked.port === Number(givenPort) && (OWN_HOSTS.includes(host) || host === asked.host);
 }
 
 // === What the app sees ===

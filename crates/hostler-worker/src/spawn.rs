@@ -117,6 +117,7 @@ impl Spawn<'_> {
         let control_listener = bind(&control)?;
         command
             .env("HOSTLER_LISTEN_FD", LISTEN_FD.to_string())
+            .env("HOSTLER_LISTEN_FD_PATH", &inherited)
             .env("HOSTLER_LISTEN_INODE", inode.to_string());
         command.env("HOSTLER_LISTEN_PATH", &own).env("HOSTLER_CONTROL_PATH", &control);
         let given = self.given_port(command)?;

@@ -22,6 +22,8 @@ async function lookAround(site) {
     await tab.getByText('Hello World!').waitFor();
     assert.equal(new URL(tab.url()).pathname, '/');
   });
+  // The redirect of the action: Next.js gets the page from itself.
+  assert.doesNotMatch(site.log.join('\n'), /failed to (?:get redirect|forward action) response/);
 }
 
 test('Next.js by next start: page, asset, stream, Server Action, and a deploy without an error', async (t) => {

@@ -76,6 +76,17 @@ async fn a_trusted_proxy_in_front_is_believed() {
 }
 
 #[tokio::test]
+async fn an_app_reaches_itself_at_the_port_that_hostler_has_set() {
+    let site = fixture("itself").runs("node server.cjs").started().await;
+    for way in ["fetch", "http", "socket"] {
+        let answer = site.get(&format!("/?way={way}&url=http://localhost:PORT/own")).await;
+        answer.assert_status(200).assert_says("from 127.0.0.1");
+    }
+    assert_eq!(tcp_ports(&site).await, [0; 0]);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn an_app_behind_npm_start_answers() {
     let site = fixture("npm-start").runs("npm start").started().await;
     let npm_started = site.pid_of(1).await;
