@@ -248,6 +248,50 @@ async fn each_framework_has_its_own_server_and_files() {
 }
 
 #[tokio::test]
+async fn an_angular_app_is_its_build_and_not_the_development_server() {
+    let scripts = r#""scripts": { "start": "ng serve", "build": "ng build", "serve:ssr:shop": "node dist/shop/server/server.mjs" }"#;
+    let with_server = package(&format!(
+        r#"{scripts}, "dependencies": {{ "@angular/core": "21", "@angular/ssr": "21", "express": "5" }}"#
+    ));
+    writes(
+        &[("package.json", &with_server), ("node_modules/.bin/ng", "")],
+        expect![[r#"
+            [pools.shop]
+            command = "node dist/shop/server/server.mjs"
+            env.NG_TRUST_PROXY_HEADERS = "x-forwarded-for,x-forwarded-host,x-forwarded-proto"
+            env.NODE_ENV = "production"
+
+            [[routes]]
+            match = "*"
+            pool = "shop""#]],
+    )
+    .await;
+    let pages = package(r#""scripts": { "start": "ng serve" }, "dependencies": { "@angular/core": "21" }"#);
+    let builds = [
+        (
+            r#"{ "projects": { "ui": { "architect": { "build": { "builder": "@angular/build:application" } } } } }"#,
+            "dist/ui/browser",
+        ),
+        (
+            r#"{ "projects": { "ui": { "architect": { "build": { "builder": "@angular-devkit/build-angular:browser", "options": { "outputPath": "made/" } } } } } }"#,
+            "made",
+        ),
+        ("{ // no JSON", "dist/shop/browser"),
+    ];
+    for (angular, dir) in builds {
+        let text = keys(&[("package.json", &pages), ("angular.json", angular)]).await;
+        assert!(
+            text.contains(&format!(r#"static = {{ dir = "{dir}", fallback = "index.html" }}"#)),
+            "{text}"
+        );
+        assert!(!text.contains("command"), "{text}");
+    }
+    let own =
+        package(r#""scripts": { "start": "node server.js" }, "dependencies": { "@angular/core": "21" }"#);
+    assert_eq!(command(&[("package.json", &own), ("server.js", SERVER)]).await, "node server.js");
+}
+
+#[tokio::test]
 async fn init_replaces_a_file_only_by_force() {
     let files = [("server.js", SERVER), ("hostler.toml", "mine")];
     let (folder, output) = init(&files, &[]).await;

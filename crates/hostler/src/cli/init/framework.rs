@@ -6,13 +6,23 @@ use super::found::{FoundFiles, FoundPool};
 use super::package::NodePackage;
 use super::recognised::{HASHED, Recognised, hashed};
 use super::script_line::ScriptLine;
-use super::{next, sites};
+use super::{angular, next, sites};
 
 type Recogniser = fn(&NodePackage) -> Option<Recognised>;
 
 /// The first that answers counts: a framework often brings others as its dependencies.
-const KNOWN: [Recogniser; 9] =
-    [next::next, nuxt, sites::sveltekit, sites::astro, react_router, remix, nest, plain, sites::pages_only];
+const KNOWN: [Recogniser; 10] = [
+    next::next,
+    nuxt,
+    sites::sveltekit,
+    sites::astro,
+    react_router,
+    remix,
+    nest,
+    angular::angular,
+    plain,
+    sites::pages_only,
+];
 
 /// The framework, or `None` for a program that says nothing about itself.
 pub(super) fn recognise(package: &NodePackage) -> Option<Recognised> {

@@ -1,5 +1,6 @@
 //! `hostler init`: writes a configuration for the app in a folder. Knows no running parts.
 
+mod angular;
 mod config_text;
 mod ecosystem;
 mod found;

@@ -57,7 +57,15 @@ pub(super) fn of_file(package_less: &std::path::Path) -> Option<FoundPool> {
 }
 
 fn describe(package: &NodePackage, pool: &mut FoundPool) {
-    let framework = ["next", "nuxt", "@sveltejs/kit", "astro", "@react-router/serve", "@react-router/dev"];
+    let framework = [
+        "next",
+        "nuxt",
+        "@sveltejs/kit",
+        "astro",
+        "@react-router/serve",
+        "@react-router/dev",
+        "@angular/core",
+    ];
     let more =
         ["@remix-run/serve", "@nestjs/core", "fastify", "express", "koa", "@hapi/hapi", "hono", "socket.io"];
     let known = framework.iter().chain(&more).filter_map(|name| Some((name, package.dependency(name)?)));

@@ -121,6 +121,12 @@ impl NodePackage {
         self.written.scripts.get(name)?.as_str().filter(|text| !text.trim().is_empty())
     }
 
+    /// The first script whose name begins so, such as `serve:ssr:shop`.
+    pub fn script_beginning_with(&self, prefix: &str) -> Option<&str> {
+        let mut scripts = self.written.scripts.as_object()?.iter();
+        scripts.find(|(name, _)| name.starts_with(prefix))?.1.as_str()
+    }
+
     /// `main`, then the programs in `bin`.
     pub fn entries(&self) -> Vec<(&'static str, &str)> {
         let main = self.written.main.as_str().map(|file| ("main", file));
