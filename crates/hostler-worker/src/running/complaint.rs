@@ -6,6 +6,10 @@ use crate::lifecycle::KillReason;
 use crate::settings::WorkerSettings;
 use crate::spawn::AppBinding;
 
+/// What may be the matter with an app that opens no server at all.
+const NO_SERVER: &str = "if it needs longer, for example for a migration of its database, raise start_timeout; if it is not a Node program, \
+                         use bind = \"port\"";
+
 impl RunningProcess {
     /// The server of the app that Hostler does not use. A process without a channel to Hostler has printed that.
     pub fn obstacle(&self) -> Option<String> {
@@ -19,7 +23,7 @@ impl RunningProcess {
         match (why, &self.address, &self.binding) {
             (KillReason::StartTimeout, None, AppBinding::Socket { .. }) => format!(
                 "Hostler found no HTTP server of the app within its start_timeout ({start} s); {}",
-                self.obstacle().as_deref().unwrap_or("if it is not a Node program, use bind = \"port\"")
+                self.obstacle().as_deref().unwrap_or(NO_SERVER)
             ),
             (KillReason::StartTimeout, None, AppBinding::Port(port)) => format!(
                 "nothing accepted connections on {} within its start_timeout ({start} s); \

@@ -92,8 +92,8 @@ async fn a_worker_that_never_listens_is_killed_with_its_last_output_and_a_hint()
             .start();
         eventually("killed", || test_pool.worker().last_error.is_some()).await;
         test_pool.assert_logged(&format!(
-            "Hostler found no HTTP server of the app within its start_timeout (1 s); if it is not a Node program, use bind = \"port\"; \
-             it printed last:\n{last}",
+            "Hostler found no HTTP server of the app within its start_timeout (1 s); if it needs longer, for example for a migration of its \
+             database, raise start_timeout; if it is not a Node program, use bind = \"port\"; it printed last:\n{last}",
         ));
         test_pool.stop().await;
     }
