@@ -292,6 +292,28 @@ async fn an_angular_app_is_its_build_and_not_the_development_server() {
 }
 
 #[tokio::test]
+async fn a_program_that_works_by_itself_gets_one_worker() {
+    let n8n = package(r#""scripts": { "start": "n8n start" }, "dependencies": { "n8n": "2" }"#);
+    writes(
+        &[("package.json", &n8n), ("node_modules/.bin/n8n", "")],
+        expect![[r##"
+            [pools.shop]
+            command = "node_modules/.bin/n8n start"
+            env = { NODE_ENV = "production" }
+            workers = 1                         # each worker would run the triggers of all workflows
+            port = 5678                         # n8n opens the port of its task broker before its own
+
+            [[routes]]
+            match = "*"
+            pool = "shop""##]],
+    )
+    .await;
+    let uptime = r#"{ "name": "uptime-kuma", "scripts": { "start": "node server/server.js" }, "dependencies": { "socket.io": "4" } }"#;
+    let text = keys(&[("package.json", uptime), ("server/server.js", SERVER)]).await;
+    assert_eq!(text.matches("\nworkers = 1 ").count(), 1, "{text}");
+}
+
+#[tokio::test]
 async fn init_replaces_a_file_only_by_force() {
     let files = [("server.js", SERVER), ("hostler.toml", "mine")];
     let (folder, output) = init(&files, &[]).await;

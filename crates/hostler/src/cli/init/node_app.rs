@@ -137,10 +137,27 @@ const ADAPTERS: [&str; 6] = [
     "socket.io-redis",
 ];
 
+/// Programs of which there must be one, and what each further worker would do.
+const ALONE: [(&str, &str); 3] = [
+    ("n8n", "each worker would run the triggers of all workflows"),
+    ("node-red", "each worker would run all flows"),
+    ("uptime-kuma", "each worker would run all checks"),
+];
+
 /// What an operator should know about this app.
 fn remark(package: &NodePackage, pool: &mut FoundPool) {
+    let is = |program: &str| package.has(program) || package.name() == Some(program);
+    let alone = ALONE.iter().find(|(program, _)| is(program));
+    if let Some((_, why)) = alone {
+        pool.keys.push(FoundKey::number("workers", 1, why));
+    }
+    if is("n8n") {
+        let port: u16 = pool.env.get("N8N_PORT").and_then(|port| port.parse().ok()).unwrap_or(5678);
+        let why = "n8n opens the port of its task broker before its own";
+        pool.keys.push(FoundKey::number("port", port, why));
+    }
     let has_adapter = ADAPTERS.iter().any(|adapter| package.has(adapter));
-    if package.has("socket.io") && !has_adapter {
+    if alone.is_none() && package.has("socket.io") && !has_adapter {
         // Hostler keeps each client with one worker, but messages for clients of other workers need an adapter.
         let why = "more workers need an adapter of Socket.IO, or messages miss the clients of other workers";
         pool.keys.push(FoundKey::number("workers", 1, why));
