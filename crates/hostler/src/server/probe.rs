@@ -4,15 +4,31 @@ use std::path::Path;
 use std::time::Duration;
 
 use hostler_worker::{Probe, Probing, WorkerAddress};
+use tokio::time::Instant;
 
 use hostler_engine::proxy::ask;
 
 pub(super) struct HttpProbe;
 
+/// The statuses by which an app sends its visitors from http to https, among other places.
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+
+/// How an app sees that its visitor has used https.
+const BY_HTTPS: (&str, &str) = ("X-Forwarded-Proto", "https");
+
 impl Probe for HttpProbe {
     fn get(&self, address: &WorkerAddress, path: &str, timeout: Duration) -> Probing {
         let (address, path) = (wire_address(address), path.to_owned());
-        Box::pin(async move { ask(&address, &path, &[], timeout).await.map(|asked| asked.status) })
+        Box::pin(async move {
+            let until = Instant::now() + timeout;
+            let plain = ask(&address, &path, &[], timeout).await?;
+            if !REDIRECTS.contains(&plain.status) {
+                return Ok(plain.status);
+            }
+            // Such an app (Ghost, force-ssl) shows its pages and its health only to visitors with https.
+            let left = until.saturating_duration_since(Instant::now());
+            ask(&address, &path, &[BY_HTTPS], left).await.map(|asked| asked.status)
+        })
     }
 }
 

@@ -97,6 +97,23 @@ async fn a_worker_with_a_health_path_is_ready_when_it_is_healthy() {
 }
 
 #[tokio::test]
+async fn an_app_that_sends_its_visitors_to_https_is_asked_as_by_one_of_those() {
+    let text = "const seen = []; require('http').createServer((req, res) => {
+        if (req.url !== '/seen' && req.headers['x-forwarded-proto'] !== 'https') {
+            res.writeHead(301, { Location: 'https://' + req.headers.host + req.url });
+            return res.end();
+        }
+        seen.push(req.url);
+        res.end(seen.join());
+    }).listen(3000);";
+    let plan = source(text).option("pools.app.health=/healthz").option("pools.app.warmup=[\"/a\"]");
+    let site = plan.start().await;
+    site.get("/seen").await.assert_ok("/healthz,/a,/seen");
+    assert_eq!(site.workers().await[0]["restarts"], 0);
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn the_error_of_an_earlier_boot_is_not_told_of_a_later_death() {
     let site = source(
         "const fs = require('fs'), tried = process.env.TEST_FOLDER + '/tried';
