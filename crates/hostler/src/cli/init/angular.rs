@@ -7,7 +7,7 @@ use super::package::NodePackage;
 use super::recognised::Recognised;
 use super::script_line::ScriptLine;
 
-/// The forwarding fields that Hostler sets in each request. Angular 20 and 21 render no page of a request with one that they do not trust, and 22
+/// The forwarding fields that Hostler sets in each request. Angular 19 to 21 render no page of a request with one that they do not trust, and 22
 /// warns at each.
 const TRUSTED: (&str, &str) =
     ("NG_TRUST_PROXY_HEADERS", "x-forwarded-for,x-forwarded-host,x-forwarded-proto");
