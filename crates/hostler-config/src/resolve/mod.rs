@@ -8,6 +8,7 @@ mod caching;
 mod changes;
 mod compress;
 mod descriptors;
+mod env_file;
 mod fallback;
 mod files;
 mod geo;

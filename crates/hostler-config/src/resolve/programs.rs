@@ -37,6 +37,7 @@ const WITHOUT_FILE: [&str; 9] =
 impl Resolver<'_> {
     /// Refuses commands whose program or script is not there.
     pub fn check_programs(&mut self, config: &Config) {
+        self.warn_of_lost_node_options(config);
         for pool in &config.pools {
             let PoolMembers::Workers(workers) = &pool.source else { continue };
             // A missing folder is already reported.
@@ -62,7 +63,7 @@ impl Resolver<'_> {
 }
 
 /// The file that a JavaScript runtime runs. `None` if it is not known: an option of another version may take a value.
-fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
+pub(super) fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
     let runtime = program.rsplit('/').next().unwrap_or_default();
     let mut words = arguments.iter().map(String::as_str);
     match runtime {

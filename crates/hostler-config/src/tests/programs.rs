@@ -182,3 +182,36 @@ fn a_folder_for_temporary_files_that_is_not_there_is_told_by_check() {
         "hostler.toml:4:12: server.temp_dir: FOLDER/absent does not exist"
     );
 }
+
+#[test]
+fn node_options_in_a_file_of_variables_are_named_because_they_have_no_effect() {
+    let warnings = |text: &str| {
+        let site = app(text);
+        let folder = site.folder();
+        std::fs::write(folder.join(".env"), "A=1\nexport NODE_OPTIONS = --max-old-space-size=4096\n")
+            .unwrap();
+        std::fs::write(folder.join("none.env"), "# NODE_OPTIONS=--no-warnings\nNODE_OPTIONS=\n").unwrap();
+        load_to_run(&site.invocation).unwrap_or_else(|errors| panic!("{errors}")).warnings.join("\n")
+    };
+    for line in ["'node --env-file=.env server.js'", "'node --env-file-if-exists .env server.js'"] {
+        expect![
+            "hostler.toml:3:11: pools.web.command: NODE_OPTIONS in .env has no effect, because Hostler sets this variable, and Node prefers that; write it in pools.web.env, and Hostler adds its own options"
+        ]
+        .assert_eq(&about_options(&warnings(&command(line))));
+    }
+    for line in [
+        "'node --env-file=none.env server.js'",
+        "'node --env-file=missing.env server.js'",
+        "'node server.js --env-file=.env'",
+        "'good --env-file=.env server.js'",
+    ] {
+        assert_eq!(about_options(&warnings(&command(line))), "", "{line}");
+    }
+    let set = command("'node --env-file=.env server.js'") + "env = { NODE_OPTIONS = '--no-warnings' }\n";
+    assert_eq!(about_options(&warnings(&set)), "");
+}
+
+/// Without other warnings, such as that no route leads to the pool.
+fn about_options(warnings: &str) -> String {
+    warnings.lines().filter(|line| line.contains("NODE_OPTIONS")).collect::<Vec<_>>().join("\n")
+}
