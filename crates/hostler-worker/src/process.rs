@@ -5,7 +5,8 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgid, getpgrp, kill_process_group, test_kill_process_group, waitpgid,
+    Pid, Signal, WaitOptions, getpgid, getpgrp, kill_process, kill_process_group, test_kill_process_group,
+    waitpgid,
 };
 use tokio::process::Child;
 use tokio::time::sleep;
@@ -74,6 +75,18 @@ impl Process {
 
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// Tells one process of the group to stop, and when it has ended, the others.
+    pub fn terminate_first(&self, pid: u32) -> impl Future<Output = ()> + Send + use<> {
+        if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let group = self.group;
+        async move {
+            end_of(pid).await;
+            let _ = kill_process_group(group, Signal::TERM);
+        }
     }
 
     pub fn kill(&self) {

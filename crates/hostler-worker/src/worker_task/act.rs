@@ -44,8 +44,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             Action::Terminate => {
                 self.dismiss();
-                if let Some(running) = &self.running {
-                    running.process.terminate();
+                if let Some(running) = &mut self.running {
+                    running.terminate();
                 }
             }
             Action::Kill(why) => self.kill(why),

@@ -53,6 +53,54 @@ async fn an_app_behind_npm_may_finish_after_npm_has_exited() {
     assert!(!is_alive(pid));
 }
 
+/// A program that starts the app, with this code after that.
+fn launcher(then: &str) -> String {
+    format!(
+        "const child = require('child_process').spawn(process.execPath, ['app.js'], {{ stdio: 'inherit' }}); {then}"
+    )
+}
+
+#[tokio::test]
+async fn an_app_behind_a_program_that_passes_signals_on_gets_only_one() {
+    let app = format!(
+        "let signals = 0; process.on('SIGTERM', () => {{
+            signals += 1;
+            if (signals === 1) setTimeout(() => {{ console.log('signals:', signals); process.exit(0); }}, 300);
+         }}); {PLAIN}"
+    );
+    // As npm does.
+    let launcher = launcher(
+        "process.on('SIGTERM', () => child.kill('SIGTERM')); child.on('exit', (code) => process.exit(code));",
+    );
+    let test_pool = test_pool(&app)
+        .with(|settings| settings.port = Some(3000)) // then it cannot be a helper
+        .command(["node", "-e", &launcher])
+        .started()
+        .await;
+    test_pool.stop().await;
+    test_pool.assert_logged("web 1 Stdout: signals: 1");
+    test_pool.assert_logged("): exit code 0");
+}
+
+#[tokio::test]
+async fn a_program_that_outlives_the_app_is_told_to_stop_after_it() {
+    let app = format!("process.on('SIGTERM', () => {{ console.log('app'); process.exit(0); }}); {PLAIN}");
+    let launcher = launcher(
+        "process.on('SIGTERM', () => { console.log('launcher', child.exitCode); process.exit(0); }); setInterval(() => {}, 1000);",
+    );
+    let test_pool = test_pool(&app)
+        .with(|settings| {
+            settings.port = Some(3000);
+            settings.stop_timeout = 10 * TIME_LIMIT;
+        })
+        .command(["node", "-e", &launcher])
+        .started()
+        .await;
+    test_pool.stop().await;
+    test_pool.assert_logged("web 1 Stdout: app");
+    test_pool.assert_logged("web 1 Stdout: launcher");
+}
+
 #[tokio::test]
 async fn helpers_of_an_app_that_has_stopped_are_not_waited_for() {
     let app = format!(
