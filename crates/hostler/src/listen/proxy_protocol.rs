@@ -15,6 +15,9 @@ const MOST_BINARY: usize = 4096;
 const SHORTEST: usize = 15;
 /// The first part of version 2, which contains the length of the rest.
 const BINARY_START: usize = 16;
+/// Version 2 and the command of a balancer's own connection, such as a health check. The specification says to ignore what follows, also the
+/// family: some senders name one and no addresses of it, which the library takes for malformed.
+const LOCAL: u8 = 0x20;
 
 /// The contents of a PROXY header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +100,9 @@ fn look_at_binary(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
     if header.len() < whole {
         return Ok(HeaderProgress::Wants(whole - header.len()));
     }
+    if start[v2::PROTOCOL_PREFIX.len()] == LOCAL {
+        return Ok(HeaderProgress::Whole(ProxyHeader::Nothing));
+    }
     let parsed = v2::Header::try_from(header).map_err(|_| ProxyError::Malformed)?;
     let is_tcp = parsed.protocol == v2::Protocol::Stream;
     let said = match (parsed.command, parsed.addresses) {
@@ -107,7 +113,7 @@ fn look_at_binary(header: &[u8]) -> Result<HeaderProgress, ProxyError> {
         (v2::Command::Proxy, v2::Addresses::IPv6(ip)) if is_tcp => {
             said_of_ipv6(ip.source_address, ip.source_port, ip.destination_address, ip.destination_port)
         }
-        // A health check of the balancer, a Unix socket, or unspecified: the specification says to use the socket's addresses.
+        // A Unix socket, or unspecified: the specification says to use the socket's addresses.
         _ => ProxyHeader::Nothing,
     };
     Ok(HeaderProgress::Whole(said))
