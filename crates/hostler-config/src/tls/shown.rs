@@ -46,7 +46,8 @@ impl Certificates {
     /// A certificate for this name whose signature the client supports (`suits`). If there is none, the client ends the handshake itself.
     fn find(&self, name: Option<&str>, suits: impl Fn(&CertifiedKey) -> bool) -> Option<Arc<CertifiedKey>> {
         let named = name.and_then(|name| {
-            let name = name.to_ascii_lowercase();
+            // Some clients send the final dot of `https://example.com./`. RFC 6066 allows none, but routes take both for the same host.
+            let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
             let wildcard = || self.wildcard.get(name.split_once('.')?.1);
             self.exact.get(&name).or_else(wildcard)
         });
@@ -107,6 +108,8 @@ mod tests {
             (Some("a.test"), &[0, 1][..], Some(0)),
             (Some("a.test"), &[1], Some(1)),
             (Some("A.test"), &[1, 2], Some(1)),
+            (Some("b.test."), &[2, 3], Some(2)),
+            (Some("X.c.test."), &[2], Some(2)),
             // Nothing suits: the client will say so himself.
             (Some("a.test"), &[2], Some(0)),
             (Some("b.test"), &[3], Some(3)),
