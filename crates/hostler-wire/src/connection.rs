@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-use crate::body::{BodyLength, BodyReader, FramingError, response_body};
+use crate::body::{BodyLength, BodyReader, FramingError, lets_another_follow, response_body};
 use crate::bulk::Bulk;
 use crate::chunked::ChunkedError;
 use crate::field::{Fields, Name};
@@ -336,12 +336,10 @@ impl MemberConnection {
         self.idle_since = now;
         self.body.has_ended()
             && !matches!(self.length, BodyLength::UntilClose)
-            && !self.head.is_interim()
             && self.inbox.is_empty()
             && self.outbox.is_empty()
             && !self.send_failed
-            && self.head.version == Version::Http11
-            && !self.head.fields.says_close()
+            && lets_another_follow(&self.head)
             && !self.has_offer()
     }
 

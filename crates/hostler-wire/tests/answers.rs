@@ -130,6 +130,13 @@ fn good_answers() -> Vec<Case> {
         // More bytes than announced.
         (format!("{OK}Content-Length: 2\r\n\r\nok{OK}\r\n"), whole(&[200], "ok").not_reusable()),
         ("HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok".into(), whole(&[204], "").not_reusable()),
+        // They may still come.
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n".into(), whole(&[204], "").not_reusable()),
+        (
+            "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n".into(),
+            whole(&[204], "").not_reusable(),
+        ),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n".into(), whole(&[204], "")),
     ]
 }
 
