@@ -10,6 +10,7 @@ use rustls::version::TLS12;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use crate::http2_member::Http2Plan;
 use crate::site;
 
 /// A pool that does not wait long for its members.
@@ -155,6 +156,18 @@ async fn a_member_that_requests_a_client_certificate_gets_it() {
         refused(&site, "member_wants_certificate").await;
     }
     assert_eq!(app.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_member_in_http2_that_requires_a_client_certificate_has_the_same_error() {
+    let (trust, clients) = (authority(), authority());
+    let mut config = trust.vouch_for(&["127.0.0.1"]).for_server(Some(&clients));
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let member = Http2Plan { tls: Some(config), ..Http2Plan::default() }.start(|asked| asked.ok("")).await;
+    let config = format!("pools.app.protocol = \"http2\"\n{SHORT_QUEUE_TIMEOUT}");
+    let site = trusting(&trust, &config).with_member("app", member.address()).start().await;
+    refused(&site, "member_wants_certificate").await;
+    assert_eq!(member.requests(), 0);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use hostler_wire::{Limits, Stream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::member_io::{MemberIo, SilentEnd};
 use crate::proxy::{Connector, Failure, MemberProtocol};
 
 /// How much of one answer the member may send before we read it.
@@ -34,6 +35,7 @@ pub(in crate::proxy) struct Http2Connections {
 struct Http2Connection {
     requests: SendRequest<Bytes>,
     load: Arc<Mutex<ConnectionLoad>>,
+    silent_end: SilentEnd,
     opened: Instant,
 }
 
@@ -49,6 +51,8 @@ struct ConnectionLoad {
 pub(in crate::proxy) struct StreamPermit {
     pub(super) requests: SendRequest<Bytes>,
     load: Arc<Mutex<ConnectionLoad>>,
+    /// Why TLS has ended before the member has said anything.
+    pub(super) silent_end: SilentEnd,
 }
 
 impl Http2Connections {
@@ -74,10 +78,12 @@ impl Http2Connections {
         }
         let left = until.saturating_duration_since(Instant::now());
         let stream = connector.connect(MemberProtocol::Http2, left).await?;
-        let (requests, in_use) = handshake(stream, limits).await.map_err(Failure::Unreachable)?;
+        let silent_end = SilentEnd::default();
+        let (requests, in_use) =
+            handshake(stream, &silent_end, limits).await.map_err(Failure::Unreachable)?;
         let load = ConnectionLoad { streams: 0, idle_since: Instant::now(), _in_use: in_use };
         let load = Arc::new(Mutex::new(load));
-        let http2_connection = Http2Connection { requests, load, opened: Instant::now() };
+        let http2_connection = Http2Connection { requests, load, silent_end, opened: Instant::now() };
         let permit = http2_connection.take();
         self.open().push(http2_connection);
         Ok(permit)
@@ -132,7 +138,8 @@ impl Http2Connection {
 
     fn take(&self) -> StreamPermit {
         lock(&self.load).streams += 1;
-        StreamPermit { requests: self.requests.clone(), load: self.load.clone() }
+        let (load, silent_end) = (self.load.clone(), self.silent_end.clone());
+        StreamPermit { requests: self.requests.clone(), load, silent_end }
     }
 }
 
@@ -147,6 +154,7 @@ impl Drop for StreamPermit {
 /// Returns what opens streams, and what has to be kept as long as the connection is in use.
 async fn handshake(
     stream: Stream,
+    silent_end: &SilentEnd,
     limits: &Limits,
 ) -> std::io::Result<(SendRequest<Bytes>, oneshot::Sender<()>)> {
     // TCP keep-alive: many calls may wait on this connection, so a dead peer must be noticed.
@@ -158,7 +166,7 @@ async fn handshake(
         .max_header_list_size(most_head)
         .data_frame_budget(DATA_FRAME_BUDGET)
         .enable_push(false)
-        .handshake(stream)
+        .handshake(MemberIo::new(stream, silent_end.clone()))
         .await;
     let (requests, connection) =
         shaking.map_err(|error| error.into_io().unwrap_or(std::io::ErrorKind::Other.into()))?;

@@ -2,6 +2,7 @@
 
 mod connection;
 mod head;
+mod member_io;
 mod stream;
 
 use std::future::{Future, poll_fn};

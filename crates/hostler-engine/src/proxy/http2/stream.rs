@@ -265,8 +265,9 @@ impl MemberStream {
         if self.answered && error.is_remote() {
             return CallError::Cut;
         }
+        let of_tls = || self.permit.silent_end.error();
         CallError::Io(match error.is_io() {
-            true => error.into_io().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into()),
+            true => of_tls().or_else(|| error.into_io()).unwrap_or_else(|| io::ErrorKind::BrokenPipe.into()),
             false => io::Error::other(error),
         })
     }

@@ -1,0 +1,81 @@
+//! The stream below an HTTP/2 connection to a member. Keeps why TLS has ended, because the `h2` crate keeps only the text of an error. Knows no
+//! frames.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use hostler_wire::Stream;
+use rustls::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Why TLS has ended before the member had sent a byte. In TLS 1.3 our handshake ends before the member has checked our certificate. Empty after
+/// the first byte: from then on the member may have worked on requests.
+#[derive(Clone, Default)]
+pub(super) struct SilentEnd(Arc<OnceLock<Error>>);
+
+impl SilentEnd {
+    /// As a read reports it.
+    pub fn error(&self) -> Option<io::Error> {
+        Some(io::Error::new(io::ErrorKind::InvalidData, self.0.get()?.clone()))
+    }
+
+    fn note(&self, error: &io::Error) {
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+            // Only the first error counts.
+            let _ = self.0.set(error.clone());
+        }
+    }
+}
+
+pub(super) struct MemberIo {
+    stream: Stream,
+    silent_end: SilentEnd,
+    /// The member has sent something.
+    has_spoken: bool,
+}
+
+impl MemberIo {
+    pub fn new(stream: Stream, silent_end: SilentEnd) -> Self {
+        Self { stream, silent_end, has_spoken: false }
+    }
+}
+
+impl AsyncRead for MemberIo {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let (this, before) = (self.get_mut(), buf.filled().len());
+        let read = Pin::new(&mut this.stream).poll_read(cx, buf);
+        match &read {
+            Poll::Ready(Err(error)) if !this.has_spoken => this.silent_end.note(error),
+            _ => this.has_spoken |= buf.filled().len() > before,
+        }
+        read
+    }
+}
+
+impl AsyncWrite for MemberIo {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
