@@ -292,7 +292,7 @@ impl Call {
     ) -> Poll<Result<bool, CallError>> {
         if let Some(ahead) = &mut self.ahead {
             match ahead.take(into, max) {
-                Some(complete) => return Poll::Ready(Ok(complete)),
+                Some(taken) => return Poll::Ready(taken),
                 None => self.ahead = None,
             }
         }
@@ -310,12 +310,11 @@ impl Call {
     pub async fn peek(&mut self, exchange: &Exchange, most: usize) -> &[u8] {
         let mut bytes = Vec::new();
         let came = poll_fn(|cx| match self.link.poll_body(cx, &mut bytes, most) {
-            Poll::Ready(came) => Poll::Ready(came.ok()),
+            Poll::Ready(came) => Poll::Ready(Some(came)),
             Poll::Pending => exchange.deadline.poll_due(cx).map(|()| None),
         });
-        // A break is found again when the body is read.
-        let complete = came.await.unwrap_or(false);
-        self.ahead = (complete || !bytes.is_empty()).then(|| Box::new(ReadAhead::new(bytes, complete)));
+        let came = came.await;
+        self.ahead = Some(Box::new(ReadAhead::new(bytes, came)));
         self.ahead.as_ref().map_or(&[], |ahead| ahead.bytes())
     }
 
