@@ -1,8 +1,10 @@
 //! A malformed answer of a member is a 502, or a transfer that visibly breaks off: never a short answer that looks complete.
 
 use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, text, upstream};
+use http::Response;
 
-use crate::in_front_of;
+use crate::http2_member::{Http2Plan, send};
+use crate::{http2_members, in_front_of};
 
 /// What a member sends before it closes, and the possible results.
 enum Outcome {
@@ -153,6 +155,27 @@ async fn a_head_that_is_only_too_large_is_logged_with_the_setting_that_allows_it
         let line = site.access("/x").await;
         assert!(line["detail"].as_str().is_some_and(|detail| detail.ends_with(setting)), "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_head_over_http2_has_the_limits_of_http_1_1() {
+    // In HTTP/1.1 a field has 78 bytes, and HTTP/2 counts 106: the limit lies between the two.
+    let member = Http2Plan::default().start(|mut asked| async move {
+        let fields = if asked.path() == "/fits" { 95 } else { 110 };
+        let head = (10..10 + fields)
+            .fold(Response::builder(), |head, number| head.header(format!("x-{number:03}"), "y".repeat(69)));
+        send(asked.begin(head.body(()).unwrap()), "ok".into(), true).await;
+    });
+    let member = member.await;
+    let config = "server.max_header_size = '8 KiB'\nserver.max_header_fields = 200";
+    let site = http2_members::in_front_of(&member, config).await;
+    site.get("/fits").await.assert_ok("ok");
+    site.get("/x").await.assert_refused(502, "bad_answer");
+    let line = site.access("/x").await;
+    assert!(
+        line["detail"].as_str().is_some_and(|detail| detail.ends_with("(server.max_header_size)")),
+        "{line}"
+    );
 }
 
 #[tokio::test]

@@ -159,7 +159,9 @@ async fn handshake(
 ) -> std::io::Result<(SendRequest<Bytes>, oneshot::Sender<()>)> {
     // TCP keep-alive: many calls may wait on this connection, so a dead peer must be noticed.
     stream.keep_alive();
-    let most_head = u32::try_from(limits.max_size).unwrap_or(u32::MAX);
+    // HTTP/2 counts 32 bytes more for each field. Our own limits must be reached first: they are those of HTTP/1.1, and their errors name the
+    // setting.
+    let most_head = u32::try_from(limits.max_size + 32 * limits.max_fields + 1024).unwrap_or(u32::MAX);
     let shaking = client::Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)

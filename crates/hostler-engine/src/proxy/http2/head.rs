@@ -1,7 +1,7 @@
 //! Converts heads between HTTP/1.1, which the rest of Hostler uses, and HTTP/2. Knows no connections.
 
 use hostler_wire::{
-    CallError, Fields, Limits, Name, ResponseHead, write_field, write_head_end, write_status_line,
+    CallError, Fields, Limits, Name, ResponseHead, ScanError, write_field, write_head_end, write_status_line,
 };
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -67,6 +67,9 @@ pub(super) fn answer(
         write_field(&mut text, name.as_str().as_bytes(), value.as_bytes());
     }
     write_head_end(&mut text);
+    if text.len() > limits.max_size {
+        return Err(ScanError::TooLarge(limits.max_size).into());
+    }
     Ok(into.parse(&text, limits)?)
 }
 
