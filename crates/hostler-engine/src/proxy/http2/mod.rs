@@ -6,6 +6,7 @@ mod member_io;
 mod stream;
 
 use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::task::Poll;
 
 use hostler_dispatch::Lease;
@@ -73,10 +74,12 @@ pub(super) async fn ask(stream: Stream, request: Request<()>) -> Result<u16, h2:
         let (answer, _) = requests.ready().await?.send_request(request, true)?;
         Ok(answer.await?.status().as_u16())
     };
+    let mut asking = pin!(asking);
     // The connection must be polled for the request to proceed. It ends with this function.
     tokio::select! {
-        status = asking => status,
-        ended = connection => Err(ended.err().unwrap_or_else(|| h2::Reason::NO_ERROR.into())),
+        status = asking.as_mut() => status,
+        // The answer may have come together with the end of the connection. Without one this fails at once.
+        _ = connection => asking.await,
     }
 }
 
@@ -131,4 +134,43 @@ fn head_for(exchange: &Exchange, lease: &Lease<Endpoint>, upload: Option<&Upload
     // `TE` is about one connection, but it is sent on this one too, because some members send trailers only then.
     let mut wanted = exchange.head.fields.all(Name::Te).flat_map(tokens);
     head::request(&text, scheme, wanted.any(|token| token.eq_ignore_ascii_case(b"trailers")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixStream;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// When so many bytes have come, the head of the request is among them: what precedes it is shorter.
+    const BEGUN: usize = 100;
+
+    /// The outcome for a member that sends these frames after the request has come, and closes at once.
+    async fn asked(frames: &[u8]) -> Result<u16, h2::Error> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let member = async move {
+            let mut come = Vec::new();
+            while come.len() < BEGUN {
+                assert_ne!(theirs.read_buf(&mut come).await.unwrap(), 0);
+            }
+            theirs.write_all(frames).await.unwrap();
+        };
+        let request = Request::get("http://a.test/").header("x-long", "x".repeat(100)).body(()).unwrap();
+        let asking = timeout(Duration::from_secs(30), ask(Stream::Unix(ours), request));
+        tokio::join!(asking, member).0.expect("an outcome")
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_with_the_end_of_its_connection_counts() {
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        // `:status: 200`, with the end of the head and of the stream.
+        let answer = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];
+        assert_eq!(asked(&[&settings[..], &answer].concat()).await.unwrap(), 200);
+        assert!(asked(&settings).await.is_err());
+        assert!(asked(b"").await.is_err());
+    }
 }
