@@ -1,7 +1,10 @@
 //! A malformed answer of a member is a 502, or a transfer that visibly breaks off: never a short answer that looks complete.
 
-use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, text, upstream};
+use std::sync::Arc;
+
+use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, eventually, text, upstream};
 use http::Response;
+use tokio::sync::Semaphore;
 
 use crate::http2_member::{Http2Plan, send};
 use crate::{http2_members, in_front_of};
@@ -179,6 +182,35 @@ async fn a_head_over_http2_has_the_limits_of_http_1_1() {
 }
 
 #[tokio::test]
+async fn a_long_head_over_http2_does_not_end_the_answers_of_others() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let member = Http2Plan::default().start(move |mut asked| {
+        let gate = gate.clone();
+        async move {
+            if asked.path() == "/held" {
+                gate.acquire().await.unwrap().forget();
+                return asked.ok("").await;
+            }
+            // Ten CONTINUATION frames.
+            let head = (0..40).fold(Response::builder(), |head, number| {
+                head.header(format!("x-{number}"), "y".repeat(5000))
+            });
+            send(asked.begin(head.body(()).unwrap()), "ok".into(), true).await;
+        }
+    });
+    let member = member.await;
+    let site = http2_members::in_front_of(&member, "").await;
+    let mut held = site.connect().await;
+    held.send("POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await;
+    eventually("the request", async || (member.requests() == 1).then_some(())).await;
+    site.get("/x").await.assert_refused(502, "bad_answer");
+    opened.add_permits(1);
+    held.answer().await.assert_ok("");
+    assert_eq!((member.connections(), member.requests()), (1, 2));
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_after_it_has_begun_is_aborted() {
     let cases = [
         ("Content-Length: 10", "first", "", Step::Close),
@@ -250,8 +282,7 @@ async fn an_unsolicited_answer_closes_only_its_connection() {
     let site = in_front_of(&app, "").await;
     site.get("/1").await.assert_ok("ok");
     app.release(1);
-    hostler_testkit::eventually("the unasked answer to be sent", async || (app.running() == 0).then_some(()))
-        .await;
+    eventually("the unasked answer to be sent", async || (app.running() == 0).then_some(())).await;
     for _ in 0..5 {
         site.get("/2").await.assert_ok("ok");
     }

@@ -20,6 +20,10 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// How many bytes of overhead the frames of all answers on a connection may cost while they wait to be read. The `h2` crate counts up to 256
 /// bytes for a frame. Over it, the connection ends, with the answers of other clients.
 const DATA_FRAME_BUDGET: usize = 8 << 20;
+/// How many times our own limit a head may be long for the `h2` crate, which counts 32 bytes more for each field. Our limit refuses one answer.
+/// A head that is several times longer than the crate's, or has more frames than one of that length, ends the connection, with the answers
+/// of other clients. Its length may be in the hand of a client: many apps put the URL of a request into `Location`.
+const HEAD_ROOM: usize = 8;
 /// How long the end of a connection may take after its last use. The `h2` crate first sends what waits, which a member that reads nothing never
 /// takes.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
@@ -159,9 +163,7 @@ async fn handshake(
 ) -> std::io::Result<(SendRequest<Bytes>, oneshot::Sender<()>)> {
     // TCP keep-alive: many calls may wait on this connection, so a dead peer must be noticed.
     stream.keep_alive();
-    // HTTP/2 counts 32 bytes more for each field. Our own limits must be reached first: they are those of HTTP/1.1, and their errors name the
-    // setting.
-    let most_head = u32::try_from(limits.max_size + 32 * limits.max_fields + 1024).unwrap_or(u32::MAX);
+    let most_head = u32::try_from(HEAD_ROOM * limits.max_size).unwrap_or(u32::MAX);
     let shaking = client::Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
