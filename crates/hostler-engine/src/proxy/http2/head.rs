@@ -73,8 +73,26 @@ pub(super) fn answer(
     Ok(into.parse(&text, limits)?)
 }
 
-pub(super) fn trailers(fields: &HeaderMap) -> Option<Fields> {
+/// Trailers, of at most so many bytes.
+pub(super) fn trailers(fields: &HeaderMap, most: usize) -> Result<Option<Fields>, CallError> {
     let mut found = Fields::default();
     fields.iter().for_each(|(name, value)| found.add(name.as_str().as_bytes(), value.as_bytes()));
-    (!found.is_empty()).then_some(found)
+    if found.bytes().len() > most {
+        return Err(ScanError::TooLarge(most).into());
+    }
+    Ok((!found.is_empty()).then_some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailers_have_a_limit() {
+        let fields = HeaderMap::from_iter([("x-sum".parse().unwrap(), "1".parse().unwrap())]);
+        let length = "x-sum: 1\r\n".len();
+        assert_eq!(trailers(&fields, length).unwrap().unwrap().len(), 1);
+        assert!(trailers(&fields, length - 1).is_err());
+        assert!(trailers(&HeaderMap::new(), 0).unwrap().is_none());
+    }
 }

@@ -29,6 +29,8 @@ pub(in crate::proxy) struct MemberStream {
     head: ResponseHead,
     length: BodyLength,
     trailers: Option<Fields>,
+    /// How many bytes of trailers there may be: as many as of a head.
+    most_trailers: usize,
     /// Something of the answer has arrived.
     answered: bool,
     fault: Option<Fault>,
@@ -66,6 +68,7 @@ impl MemberStream {
             head: ResponseHead::default(),
             length: BodyLength::Known(0),
             trailers: None,
+            most_trailers: 0,
             answered: false,
             fault: None,
         })
@@ -155,6 +158,7 @@ impl MemberStream {
         }
         let answer = ready!(Pin::new(answer).poll(cx)).map_err(|error| self.fault(error))?;
         self.answered = true;
+        self.most_trailers = limits.max_size;
         let (parts, body) = answer.into_parts();
         head::answer(&mut self.head, parts.status.as_u16(), &parts.headers, limits)?;
         self.length = match response_body(&self.head, to_head)? {
@@ -223,7 +227,10 @@ impl MemberStream {
                 Some(Err(error)) => return Poll::Ready(Err(self.fault(error))),
                 None => {
                     let trailers = ready!(stream.poll_trailers(cx)).map_err(|error| self.fault(error))?;
-                    self.trailers = trailers.as_ref().and_then(head::trailers);
+                    self.trailers = match trailers {
+                        Some(fields) => head::trailers(&fields, self.most_trailers)?,
+                        None => None,
+                    };
                     self.answer = StreamAnswer::Whole;
                 }
             }
