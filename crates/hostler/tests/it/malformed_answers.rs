@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, eventually, text, upstream};
-use http::Response;
+use http::{Response, response};
 use tokio::sync::Semaphore;
 
-use crate::http2_member::{Http2Plan, send};
+use crate::http2_member::{Asked, Http2Member, Http2Plan, send};
 use crate::{http2_members, in_front_of};
 
 /// What a member sends before it closes, and the possible results.
@@ -181,33 +181,52 @@ async fn a_head_over_http2_has_the_limits_of_http_1_1() {
     );
 }
 
-#[tokio::test]
-async fn a_long_head_over_http2_does_not_end_the_answers_of_others() {
-    let gate = Arc::new(Semaphore::new(0));
-    let opened = gate.clone();
-    let member = Http2Plan::default().start(move |mut asked| {
+/// A member in HTTP/2 that answers `/held` only when there is a permit, and everything else with this head.
+async fn member_with(gate: &Arc<Semaphore>, head: fn() -> response::Builder) -> Http2Member {
+    let gate = gate.clone();
+    let script = move |mut asked: Asked| {
         let gate = gate.clone();
         async move {
             if asked.path() == "/held" {
                 gate.acquire().await.unwrap().forget();
                 return asked.ok("").await;
             }
-            // Ten CONTINUATION frames.
-            let head = (0..40).fold(Response::builder(), |head, number| {
-                head.header(format!("x-{number}"), "y".repeat(5000))
-            });
-            send(asked.begin(head.body(()).unwrap()), "ok".into(), true).await;
+            asked.respond.send_response(head().body(()).unwrap(), true).unwrap();
         }
-    });
-    let member = member.await;
+    };
+    Http2Plan::default().start(script).await
+}
+
+/// Asks for malformed answers while another client waits for its own, over the same connection to the member.
+async fn bad_answers_harm_no_other(head: fn() -> response::Builder, times: usize) {
+    let gate = Arc::new(Semaphore::new(0));
+    let member = member_with(&gate, head).await;
     let site = http2_members::in_front_of(&member, "").await;
     let mut held = site.connect().await;
     held.send("POST /held HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await;
     eventually("the request", async || (member.requests() == 1).then_some(())).await;
-    site.get("/x").await.assert_refused(502, "bad_answer");
-    opened.add_permits(1);
+    let mut client = site.connect().await;
+    for _ in 0..times {
+        client.get("/x").await.assert_refused(502, "bad_answer");
+    }
+    gate.add_permits(1);
     held.answer().await.assert_ok("");
-    assert_eq!((member.connections(), member.requests()), (1, 2));
+    assert_eq!((member.connections(), member.requests()), (1, 1 + times));
+}
+
+#[tokio::test]
+async fn a_long_head_over_http2_does_not_end_the_answers_of_others() {
+    // With ten CONTINUATION frames.
+    let head = || {
+        (0..40).fold(Response::builder(), |head, number| head.header(format!("x-{number}"), "y".repeat(5000)))
+    };
+    bad_answers_harm_no_other(head, 1).await;
+}
+
+#[tokio::test]
+async fn many_malformed_answers_over_http2_do_not_end_the_answers_of_others() {
+    // The `h2` crate resets the stream, because no body follows. It forgets one such reset with each eighth stream.
+    bad_answers_harm_no_other(|| Response::builder().header("content-length", "5"), 1300).await;
 }
 
 #[tokio::test]

@@ -24,6 +24,9 @@ const DATA_FRAME_BUDGET: usize = 8 << 20;
 /// A head that is several times longer than the crate's, or has more frames than one of that length, ends the connection, with the answers
 /// of other clients. Its length may be in the hand of a client: many apps put the URL of a request into `Location`.
 const HEAD_ROOM: usize = 8;
+/// So many streams that were reset in the last second are remembered, so that frames of them that were on their way are ignored. Many clients
+/// may leave at once.
+const REMEMBERED_RESETS: usize = 1000;
 /// How long the end of a connection may take after its last use. The `h2` crate first sends what waits, which a member that reads nothing never
 /// takes.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
@@ -169,6 +172,9 @@ async fn handshake(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(most_head)
         .data_frame_budget(DATA_FRAME_BUDGET)
+        .max_concurrent_reset_streams(REMEMBERED_RESETS)
+        // Malformed answers, and frames of forgotten streams: those of one client would end the answers of the others.
+        .max_local_error_reset_streams(None)
         .enable_push(false)
         .handshake(MemberIo::new(stream, silent_end.clone()))
         .await;
