@@ -166,9 +166,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_comes_with_the_end_of_its_connection_counts() {
-        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let settings = [0_u8, 0, 0, 4, 0, 0, 0, 0, 0];
         // `:status: 200`, with the end of the head and of the stream.
-        let answer = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];
+        let answer = [0_u8, 0, 1, 1, 5, 0, 0, 0, 1, 0x88];
         assert_eq!(asked(&[&settings[..], &answer].concat()).await.unwrap(), 200);
         assert!(asked(&settings).await.is_err());
         assert!(asked(b"").await.is_err());

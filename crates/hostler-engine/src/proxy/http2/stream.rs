@@ -263,8 +263,10 @@ impl MemberStream {
             error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
         // The `h2` crate has ended the connection because all answers on it together had too many empty frames. That says nothing of this one.
         let is_calm = error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
+        // A member that has begun to answer has processed the request, whatever it says.
+        let has_begun = !matches!(self.answer, StreamAnswer::Awaited(_));
         // After a GOAWAY, only the streams fail that the member has not processed.
-        if is_refused || error.is_remote() && error.is_go_away() {
+        if !has_begun && (is_refused || error.is_remote() && error.is_go_away()) {
             self.fault = Some(Fault::Unprocessed);
         } else if error.is_library() && !(error.is_go_away() && is_calm) {
             self.fault = Some(Fault::Malformed);
