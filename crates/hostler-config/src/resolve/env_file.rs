@@ -41,7 +41,7 @@ impl Resolver<'_> {
 /// Empty for what is no ordinary file: to read a named pipe could wait for ever.
 fn text_of(file: &Path) -> String {
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    is_file.then(|| std::fs::read_to_string(file).unwrap_or_default()).unwrap_or_default()
+    if is_file { std::fs::read_to_string(file).unwrap_or_default() } else { String::new() }
 }
 
 /// The files whose variables Node reads before it runs the script.

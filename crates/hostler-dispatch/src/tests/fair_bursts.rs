@@ -74,9 +74,9 @@ fn a_queue_full_of_bound_requests_of_one_key_refuses_the_last_of_them() {
     let mut crawler = [ask(1, Some(0)), ask(1, Some(0)), ask(1, Some(0))];
     let full = AcquireError::QueueFull { limit: 3 };
     let mut person = ask(2, None);
-    crawler[2].assert_refused(full.clone());
+    crawler[2].assert_refused(full);
     let mut sticky_person = ask(3, Some(1));
-    crawler[1].assert_refused(full.clone());
+    crawler[1].assert_refused(full);
     let mut again = of(pool.acquire(claim(1, Some(0))));
     again.assert_refused(full);
     for request in [&mut crawler[0], &mut person, &mut sticky_person] {
