@@ -5,7 +5,7 @@ use std::path::Path;
 use hostler_worker::WorkerSettings;
 
 use super::Resolver;
-use super::programs::script;
+use super::script::script;
 use crate::document::KeyPath;
 use crate::resolved::{Config, PoolMembers};
 

@@ -30,6 +30,7 @@ mod request_keys;
 mod resolver;
 mod respond;
 mod route;
+mod script;
 mod server;
 mod sticky;
 mod tls;

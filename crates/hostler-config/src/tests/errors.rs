@@ -336,24 +336,6 @@ fn errors_in_later_list_items_have_the_right_line() {
 }
 
 #[test]
-fn a_wrong_command_is_not_reported_as_missing_too() {
-    check(
-        "[pools.web]\ncommand = \"node 'server.js\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\n",
-        expect![[
-            r#"hostler.toml:2:11: pools.web.command: "node 'server.js" cannot be split into words: missing closing quote"#
-        ]],
-    );
-    check(
-        "[pools.web]\ncommand = []\n[pools.api]\ncommand = [\"node\", 5]\n[pools.c]\ncommand = \"\"\n",
-        expect![[r#"
-            hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: api, c, web)
-            hostler.toml:2:11: pools.web.command: the program is missing; write for example "node server.js"
-            hostler.toml:4:20: pools.api.command[1]: invalid type: integer `5`, expected a string
-            hostler.toml:6:11: pools.c.command: the program is missing; write for example "node server.js""#]],
-    );
-}
-
-#[test]
 fn a_missing_file_is_reported_with_a_remedy() {
     let mut site = site("");
     site.invocation.file = Some("other.toml".into());

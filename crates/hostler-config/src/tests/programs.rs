@@ -215,3 +215,15 @@ fn node_options_in_a_file_of_variables_are_named_because_they_have_no_effect() {
 fn about_options(warnings: &str) -> String {
     warnings.lines().filter(|line| line.contains("NODE_OPTIONS")).collect::<Vec<_>>().join("\n")
 }
+
+#[test]
+fn a_wrong_command_is_not_reported_as_missing_too() {
+    site("[pools.web]\ncommand = \"node 'server.js\"\n[[routes]]\nmatch = \"*\"\npool = \"web\"\n").says(expect![[
+            r#"hostler.toml:2:11: pools.web.command: "node 'server.js" cannot be split into words: missing closing quote"#
+        ]]);
+    site("[pools.web]\ncommand = []\n[pools.api]\ncommand = [\"node\", 5]\n[pools.c]\ncommand = \"\"\n").says(expect![[r#"
+            hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: api, c, web)
+            hostler.toml:2:11: pools.web.command: the program is missing; write for example "node server.js"
+            hostler.toml:4:20: pools.api.command[1]: invalid type: integer `5`, expected a string
+            hostler.toml:6:11: pools.c.command: the program is missing; write for example "node server.js""#]]);
+}

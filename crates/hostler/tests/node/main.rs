@@ -21,6 +21,7 @@ mod health;
 mod helpers;
 mod inherited;
 mod init;
+mod init_frameworks;
 mod init_pm2;
 mod init_scripts;
 mod inspecting;
