@@ -1,9 +1,12 @@
 // Jobs: their results and errors. Whatever a client sends or a component throws does not affect other jobs.
 import assert from 'node:assert/strict';
+import { AsyncResource } from 'node:async_hooks';
 import { request } from 'node:http';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { eventually } from '@hostler/testkit';
 import { JSON_TYPE, serve } from './support/renderer.mjs';
 
 const NO_HTML =
@@ -285,4 +288,24 @@ test('when the client disconnects, the signal aborts, waits end, and no job star
   assert.equal((await gone).message, 'the client went away');
   await end;
   assert.deepEqual(begun, ['a']);
+});
+
+test('what a component leaves in a cache does not keep the data of its job', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc');
+  const cache = [];
+  let data;
+  const leaves = (props) => {
+    data = new WeakRef(props);
+    // Node 20 and 22 store the account of the job in the promise, and every Node does in the resource.
+    cache.push(Promise.resolve(), new AsyncResource('CACHED'));
+    return 'rendered';
+  };
+  const { results } = await serve(t, { components: { leaves } });
+  assert.equal((await results({ a: { name: 'leaves', data: { city: 'Ghent' } } })).a.html, 'rendered');
+  await eventually('the data of the job to be collected', () => {
+    collectGarbage();
+    return data.deref() === undefined;
+  });
+  assert.equal(cache.length, 2);
 });

@@ -45,6 +45,13 @@ test('an error that a component throws after its end is logged with the name of 
   assert.equal(child.exitCode, null);
 });
 
+test('an error that a plugin throws after it has refused a job is logged with the name of the job', async (t) => {
+  const { results, said } = await start(t, 'service.cjs');
+  const { a } = await results({ a: { name: 'refused' } });
+  assert.deepEqual([a.html, a.error.message], [null, 'refused']);
+  await said('error: uncaught, from job "a" (component "refused"), which has ended: Error: after the refusal');
+});
+
 test('an error that belongs to no job ends the process, after running requests', async (t) => {
   const { results, said, ended } = await start(t, 'service.cjs');
   const { a } = await results({ a: { name: 'outside' } });

@@ -3,7 +3,7 @@
 import { report, type ErrorReport } from './error.js';
 import { RenderJob } from './job.js';
 import type { Plugins } from './plugins.js';
-import { onAccountOf, type Owner } from './stray.js';
+import { Account, type Owner } from './stray.js';
 import type { BatchContext, GetComponent, Job, JobContext, Plugin } from './types.js';
 
 /** What all batches of a renderer share. */
@@ -55,10 +55,11 @@ export class Batch implements Owner {
   }
 
   run(): Promise<Outcome> {
-    return onAccountOf(this, () => this.#run());
+    const account = new Account(this);
+    return account.run(() => this.#run(account));
   }
 
-  async #run(): Promise<Outcome> {
+  async #run(account: Account): Promise<Outcome> {
     const { plugins } = this.#core;
     const context = (plugin: Plugin) => [this.#batchContext(plugin)];
     try {
@@ -71,6 +72,8 @@ export class Batch implements Owner {
     } catch (error) {
       this.#error = report(error);
       plugins.tellError((plugin) => [this.#batchContext(plugin), error]);
+    } finally {
+      account.close();
     }
     return { statusCode: this.#error ? 500 : 200, text: this.#toText() };
   }
@@ -90,7 +93,8 @@ export class Batch implements Owner {
   }
 
   #renderOne(render: RenderJob): Promise<void> {
-    return onAccountOf(render, async () => {
+    const account = new Account(render);
+    return account.run(async () => {
       const { plugins, getComponent, jobTimeout } = this.#core;
       const context = (plugin: Plugin) => [this.#jobContext(plugin, render)];
       try {
@@ -104,6 +108,8 @@ export class Batch implements Owner {
       } catch (error) {
         render.record(error);
         plugins.tellError((plugin) => [this.#jobContext(plugin, render), error]);
+      } finally {
+        account.close();
       }
     });
   }

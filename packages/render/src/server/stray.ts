@@ -10,11 +10,38 @@ export interface Owner {
   fail(error: unknown): boolean;
 }
 
-const owners = new AsyncLocalStorage<Owner>();
+const accounts = new AsyncLocalStorage<Account>();
 
-/** Runs `work` for `owner`, with all timers and promises that it starts. */
-export function onAccountOf<T>(owner: Owner, work: () => T): T {
-  return owners.run(owner, work);
+/**
+ * Stands for an owner in all timers and promises that the owner's code starts. Some of them outlive the owner, for example a promise in
+ * a cache, and each keeps its account. So an account that is closed keeps only the label, and not the props and the HTML of a job.
+ */
+export class Account implements Owner {
+  #owner: Owner | undefined;
+  #label = '';
+
+  constructor(owner: Owner) {
+    this.#owner = owner;
+  }
+
+  get label(): string {
+    return this.#owner?.label ?? this.#label;
+  }
+
+  /** Runs `work`, with all timers and promises that it starts, for the owner. */
+  run<T>(work: () => T): T {
+    return accounts.run(this, work);
+  }
+
+  fail(error: unknown): boolean {
+    return this.#owner?.fail(error) ?? false;
+  }
+
+  /** The owner has ended, and nothing can fail it any more. */
+  close(): void {
+    this.#label = this.label;
+    this.#owner = undefined;
+  }
 }
 
 export interface StrayErrors {
@@ -27,7 +54,7 @@ export interface StrayErrors {
 /** Catches the errors that would end the process. Both events are emitted in the context of their origin. */
 export function catchStrayErrors(to: StrayErrors): void {
   const told = (error: unknown) => {
-    const owner = owners.getStore();
+    const owner = accounts.getStore();
     if (!owner) return to.unknown(error);
     if (!owner.fail(error)) to.late(owner, error);
   };

@@ -57,6 +57,13 @@ const plugins = [
       await sleep(1);
       console.log(`shutDown ${config.port} ${error?.message}`);
     },
+    jobStart({ name }) {
+      if (name !== 'refused') return;
+      setTimeout(() => {
+        throw new Error('after the refusal');
+      }, 1);
+      throw new Error('refused');
+    },
   },
 ];
 hypernova({ getComponent: (name) => components[name], plugins, port: Number(process.env.PORT), host: '127.0.0.1' });
