@@ -9,9 +9,9 @@ import { eventually, freePort } from '@hostler/testkit';
 import hypernova from '@hostler/render/server';
 import { client, JSON_TYPE } from './support/renderer.mjs';
 
-async function start(t, app) {
+async function start(t, app, env = {}) {
   const port = await freePort();
-  const child = spawn(process.execPath, [fileURLToPath(new URL(`apps/${app}`, import.meta.url))], { env: { ...process.env, PORT: String(port) } });
+  const child = spawn(process.execPath, [fileURLToPath(new URL(`apps/${app}`, import.meta.url))], { env: { ...process.env, ...env, PORT: String(port) } });
   const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }));
   t.after(async () => {
     child.kill('SIGKILL');
@@ -59,6 +59,25 @@ test('an error that belongs to no job ends the process, after running requests',
   assert.deepEqual(await ended, { code: 1, signal: null });
   await said('error: an error that belongs to no job');
   await said('Error: without a job');
+});
+
+test('a rejection that belongs to no job ends the process too', async (t) => {
+  const { results, said, ended } = await start(t, 'service.cjs');
+  assert.equal((await results({ a: { name: 'rejectOutside' } })).a.html, 'rendered');
+  assert.deepEqual(await ended, { code: 1, signal: null });
+  await said('Error: rejected without a job');
+});
+
+test('a rejection that belongs to no job ends no process that has its own listener for it, or a flag of Node', async (t) => {
+  const listening = await start(t, 'service.cjs');
+  await listening.results({ a: { name: 'listen' } });
+  const flagged = await start(t, 'service.cjs', { NODE_OPTIONS: '--unhandled-rejections=warn' });
+  for (const { results, said, child } of [listening, flagged]) {
+    assert.equal((await results({ a: { name: 'rejectOutside' } })).a.html, 'rendered');
+    await said('error: a rejection that belongs to no job, and that the application lets pass: Error: rejected without a job');
+    assert.equal((await results({ a: { name: 'ok' } })).a.html, 'ok');
+    assert.equal(child.exitCode, null);
+  }
 });
 
 for (const signal of ['SIGTERM', 'SIGINT']) {

@@ -31,6 +31,7 @@ export function hypernova<App extends Application = Application>(config: Config<
   const service = new Service(whole, parts);
   catchStrayErrors({
     late: (owner, error) => log.error(`uncaught, from ${owner.label}: ${lines(error)}`),
+    tolerated: (error) => log.error(`a rejection that belongs to no job, and that the application lets pass: ${lines(error)}`),
     unknown: (error) => {
       log.error(`an error that belongs to no job; this process ends, because its state is unknown: ${lines(error)}`);
       void service.stop(1, error);

@@ -47,17 +47,26 @@ export class Account implements Owner {
 export interface StrayErrors {
   /** The error belongs to an owner that has ended. */
   late(owner: Owner, error: unknown): void;
+  /** A rejection belongs to no known owner, and the application has decided that such a one does not end its process. */
+  tolerated(error: unknown): void;
   /** The error belongs to no known owner, so the state of the process is not known. */
   unknown(error: unknown): void;
 }
 
-/** Catches the errors that would end the process. Both events are emitted in the context of their origin. */
+const TOLERANT = /--unhandled-rejections[= ](?:none|warn)/;
+
+/** Catches the errors that would end the process. All events are emitted in the context of their origin. */
 export function catchStrayErrors(to: StrayErrors): void {
-  const told = (error: unknown) => {
+  const told = (error: unknown, isTolerated: boolean) => {
     const owner = accounts.getStore();
-    if (!owner) return to.unknown(error);
+    if (!owner) return isTolerated ? to.tolerated(error) : to.unknown(error);
     if (!owner.fail(error)) to.late(owner, error);
   };
-  process.on('uncaughtException', told);
-  process.on('unhandledRejection', told);
+  process.on('uncaughtException', (error) => told(error, false));
+  process.on('unhandledRejection', (error) => told(error, toleratesRejections()));
+}
+
+/** A listener of the application, such as Sentry's, or this flag keeps a process of Node alive. Ours must not end it then. */
+function toleratesRejections(): boolean {
+  return process.listenerCount('unhandledRejection') > 1 || TOLERANT.test([...process.execArgv, process.env.NODE_OPTIONS].join(' '));
 }

@@ -42,6 +42,20 @@ const components = {
     });
     return 'rendered all the same';
   },
+  async rejectOutside() {
+    await new Promise((resolve) => {
+      outside = () => {
+        outside = () => {};
+        setImmediate(resolve);
+        Promise.reject(new Error('rejected without a job'));
+      };
+    });
+    return 'rendered';
+  },
+  listen() {
+    process.on('unhandledRejection', () => {});
+    return 'listens';
+  },
   async untilSignal() {
     console.log('waiting');
     await Promise.race(['SIGTERM', 'SIGINT'].map((signal) => once(process, signal)));
