@@ -141,6 +141,13 @@ test('the limit may be in megabytes, holds for chunked bodies too, and a wrong o
   assert.throws(() => createRenderer({ getComponent, bodyParser: { limit: 'much' } }), /^TypeError: bodyParser\.limit must be .* not "much"$/);
 });
 
+test('with a limit of Infinity, each body is accepted, compressed too', async (t) => {
+  const { results } = await serve(t, { components: { Size: ({ pad }) => String(pad.length) }, bodyParser: { limit: Infinity } });
+  const body = JSON.stringify({ a: { name: 'Size', data: { pad: 'x'.repeat(2_000_000) } } });
+  assert.equal((await results(body)).a.html, '2000000');
+  assert.equal((await results(gzipSync(body), { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' } })).a.html, '2000000');
+});
+
 test('a body that other code has read is used if it is in request.body, and is refused otherwise', async (t) => {
   const lines = [];
   const listener = createRenderer({ getComponent: (name) => components[name], loggerInstance: { log: (level, message) => lines.push(message) } });

@@ -1,4 +1,5 @@
 // Reads a request's body like json() of body-parser: the same content types, limit and status codes. Knows no jobs.
+import { constants } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
@@ -30,8 +31,9 @@ export async function readJson(request: IncomingMessage, limit: number): Promise
   return parse(decode(await inflateBody(packed, limit)));
 }
 
-/** The limit in bytes. '1mb' means the same as in body-parser. */
+/** The limit in bytes. '1mb' means the same as in body-parser, and so does `Infinity`. */
 export function parseLimit(limit: number | string): number {
+  if (typeof limit === 'number' && limit >= 0) return limit;
   const found = /^\s*(\d+(?:\.\d+)?)\s*(b|kb|mb|gb)?\s*$/i.exec(String(limit));
   if (!found) throw new TypeError(`bodyParser.limit must be a number of bytes or a text such as '1mb', not ${JSON.stringify(limit)}`);
   const power = ['b', 'kb', 'mb', 'gb'].indexOf((found[2] ?? 'b').toLowerCase());
@@ -61,7 +63,7 @@ function inflater(header = 'identity'): ((body: Buffer, limit: number) => Promis
   if (!Object.hasOwn(INFLATE, encoding)) throw new BadBody(415, `unsupported content encoding "${encoding}"`);
   return async (body, limit) => {
     try {
-      return await INFLATE[encoding as keyof typeof INFLATE](body, { maxOutputLength: limit });
+      return await INFLATE[encoding as keyof typeof INFLATE](body, { maxOutputLength: Math.min(limit, constants.MAX_LENGTH) });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limit);
       throw new BadBody(400, `a body that is not ${encoding}: ${(error as Error).message}`);
