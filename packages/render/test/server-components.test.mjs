@@ -58,6 +58,16 @@ test('a sandbox has every global of this Node, and its own language globals', as
   for (const name of ['Array', 'Promise']) assert.notEqual(found[name], globalThis[name], name);
 });
 
+test('globals that the application adds are not in a sandbox, nor is a window that was there before', () => {
+  const code = `
+    globalThis.window = globalThis.document = {};
+    const { createVM } = require('@hostler/render/server');
+    globalThis.added = 1;
+    console.log(createVM().run('A.js', 'module.exports = [typeof window, typeof document, typeof added, typeof fetch].join();'));`;
+  const output = execFileSync(process.execPath, ['-e', code], { cwd: import.meta.dirname, encoding: 'utf8' });
+  assert.equal(output, 'undefined,undefined,undefined,function\n');
+});
+
 test('globals that a component sets stay in its sandbox', async (t) => {
   const code = 'globalThis.leak = 1; fetch = () => "mine"; setTimeout = undefined; module.exports = () => fetch();';
   const { paths } = await folder(t, { 'A.js': code, 'B.js': 'module.exports = () => `${typeof leak} ${typeof fetch} ${typeof setTimeout}`;' });

@@ -6,6 +6,10 @@ import { createContext, runInContext, runInNewContext, type Context } from 'node
 const ALWAYS_OURS = ['console'];
 /** The context has these already, and they must stay its own. */
 const ITS_OWN = ['global', 'globalThis'];
+/** Node has none of these. With a `window`, which some applications define, a component would take its sandbox for a browser. */
+const OF_BROWSERS = ['window', 'document'];
+/** Read when this file is loaded, because a sandbox gets the globals of Node, and not those that the application adds. */
+const OF_NODE = Object.getOwnPropertyNames(globalThis).filter((name) => !ITS_OWN.includes(name) && !OF_BROWSERS.includes(name));
 
 /**
  * All globals of this version of Node that a bare context lacks, found by comparison: a list of names would fit one version
@@ -24,8 +28,7 @@ export function createSandbox(): Context {
 
 function namesMissing(): string[] {
   const bare = new Set(runInNewContext('Object.getOwnPropertyNames(globalThis)') as string[]);
-  const ours = Object.getOwnPropertyNames(globalThis).filter((name) => !bare.has(name) && !ITS_OWN.includes(name));
-  return [...ours, ...ALWAYS_OURS];
+  return [...OF_NODE.filter((name) => !bare.has(name)), ...ALWAYS_OURS];
 }
 
 /**
