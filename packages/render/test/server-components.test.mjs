@@ -129,6 +129,15 @@ test('a VM runs code once per name and content, and keeps the configured number'
   assert.equal(own.run('/a.js', code), own.run('/a.js', 'module.exports = 1;'));
 });
 
+test('a cacheSize of 0 or Infinity is no limit for a VM, as in Hypernova', () => {
+  for (const cacheSize of [0, Infinity, 1e9]) {
+    const vm = createVM({ cacheSize });
+    const found = ['/a.js', '/b.js', '/c.js'].map((name) => vm.run(name, 'module.exports = {};'));
+    assert.equal(vm.run('/a.js', 'module.exports = {};'), found[0], `${cacheSize}`);
+    assert.equal(vm.exportsCache.itemCount, 3);
+  }
+});
+
 test('a VM forgets code on request, and keeps a module that exports nothing', () => {
   const vm = createVM({ getKey: (name) => name });
   const code = 'globalThis.process.runs = (process.runs ?? 0) + 1; module.exports = undefined;';

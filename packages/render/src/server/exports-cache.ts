@@ -2,12 +2,16 @@
 // no modules.
 import { LRUCache } from 'lru-cache';
 
+/** As good as no limit for modules. An `LRUCache` takes memory for its whole size at once. */
+const LARGEST = 100_000;
+
 export class ExportsCache {
   /** Boxed, because a module may export `undefined`, which an `LRUCache` cannot store. */
   readonly #entries: LRUCache<string, { exports: unknown }>;
 
+  /** `size`: 0 and `Infinity` are no limit, as in Hypernova. */
   constructor(size: number) {
-    this.#entries = new LRUCache({ max: Math.max(1, size) });
+    this.#entries = new LRUCache({ max: size > 0 ? Math.ceil(Math.min(size, LARGEST)) : LARGEST });
   }
 
   get itemCount(): number {
