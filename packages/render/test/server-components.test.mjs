@@ -191,6 +191,13 @@ test('getFiles names the files of a folder by their relative paths', async (t) =
   assert.deepEqual(getFiles(root), [{ name: 'a/c.js', path: paths['a/c.js'] }, { name: 'b.js', path: paths['b.js'] }]);
 });
 
+test('getFiles takes the files of a folder behind a link, and does not run in the circles of links', async (t) => {
+  const { root } = await folder(t, { 'a.js': '', 'b/c.js': '', 'd.js/e.js': '' });
+  for (const [link, target] of [['one', '.'], ['b/two', '..'], ['b/three', '..'], ['self', 'self'], ['lost.js', 'nowhere']]) await symlink(target, join(root, link));
+  const found = getFiles(root).map(({ name }) => name);
+  assert.deepEqual(found, ['a.js', 'b/c.js', 'b/three/a.js', 'b/three/lost.js', 'b/two/a.js', 'b/two/lost.js', 'd.js/e.js', 'lost.js', 'one/a.js', 'one/lost.js']);
+});
+
 test('loadModules runs modules in the sandbox before the component, and skips missing ones', async (t) => {
   const { paths } = await folder(t, { 'setup.js': 'globalThis.locale = "fr";', 'shared.js': 'module.exports = { n: 0 };', 'Page.js': 'const shared = require("./shared"); module.exports = () => `${locale} ${shared.n += 1}`;' });
   const environment = loadModules(require, [paths['setup.js'], './not/there.js', paths['shared.js']]);

@@ -1,7 +1,7 @@
 // Loads components from files, each in its own sandbox. Knows no jobs: the result is a `getComponent`.
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, sep } from 'node:path';
+import { readdirSync, readFileSync, statSync, type Dirent } from 'node:fs';
+import { join } from 'node:path';
 import { lines } from './error.js';
 import { ExportsCache } from './exports-cache.js';
 import { SandboxModule } from './module.js';
@@ -65,9 +65,26 @@ export function createGetComponent(files: Record<string, string>, vmOptions: VmO
 
 /** The .js files in a folder and its subfolders, with their relative paths. Names that begin with a dot are skipped. */
 export function getFiles(folder: string): { name: string; path: string }[] {
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  const wanted = names.filter((name) => name.endsWith('.js') && !name.split(sep).some((part) => part.startsWith('.')));
-  return wanted.sort().map((name) => ({ name, path: join(folder, name) }));
+  return namesIn(folder, '', false).sort().map((name) => ({ name, path: join(folder, name) }));
+}
+
+/** Of a folder behind a symbolic link only its own files, as in Hypernova: links may lead in a circle, as those of pnpm do. */
+function namesIn(folder: string, place: string, isLink: boolean): string[] {
+  const entries = readdirSync(join(folder, place), { withFileTypes: true }).filter(({ name }) => !name.startsWith('.'));
+  return entries.flatMap((entry) => {
+    const name = join(place, entry.name);
+    if (!isFolder(entry, join(folder, name))) return name.endsWith('.js') ? [name] : [];
+    return isLink ? [] : namesIn(folder, name, entry.isSymbolicLink());
+  });
+}
+
+function isFolder(entry: Dirent, path: string): boolean {
+  if (!entry.isSymbolicLink()) return entry.isDirectory();
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // it leads nowhere, or to itself
+  }
 }
 
 /** Makes an `environment`: each call makes one sandbox and runs these modules in it. Missing modules are skipped. */
