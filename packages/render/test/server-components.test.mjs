@@ -58,14 +58,16 @@ test('a sandbox has every global of this Node, and its own language globals', as
   for (const name of ['Array', 'Promise']) assert.notEqual(found[name], globalThis[name], name);
 });
 
-test('globals that the application adds are not in a sandbox, nor is a window that was there before', () => {
+test('globals that the application adds or deletes are not in a sandbox, nor is a window that was there before', () => {
   const code = `
     globalThis.window = globalThis.document = {};
     const { createVM } = require('@hostler/render/server');
     globalThis.added = 1;
-    console.log(createVM().run('A.js', 'module.exports = [typeof window, typeof document, typeof added, typeof fetch].join();'));`;
+    delete globalThis.BroadcastChannel;
+    const names = ['window', 'document', 'added', 'BroadcastChannel', 'fetch'];
+    console.log(names.filter(createVM().run('A.js', 'module.exports = (name) => name in globalThis;')).join());`;
   const output = execFileSync(process.execPath, ['-e', code], { cwd: import.meta.dirname, encoding: 'utf8' });
-  assert.equal(output, 'undefined,undefined,undefined,function\n');
+  assert.equal(output, 'fetch\n');
 });
 
 test('globals that a component sets stay in its sandbox', async (t) => {

@@ -37,7 +37,8 @@ function namesMissing(): string[] {
  */
 function lend(sandbox: Record<string, unknown>, name: string): void {
   const descriptor = Object.getOwnPropertyDescriptor(globalThis, name);
-  if (!descriptor?.get) {
+  if (!descriptor) return; // the application has deleted it, such as `navigator`
+  if (!descriptor.get) {
     Object.defineProperty(sandbox, name, { ...descriptor, writable: true, configurable: true });
     return;
   }
