@@ -1,7 +1,10 @@
 //! HTTP/2 connections that last for many requests: what is odd in one of them now and then does not add up until the connection ends.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
-use hostler_testkit::{Frame, frame_client, ok, upstream};
+use hostler_testkit::{Frame, eventually, frame_client, ok, upstream};
 use http::Response;
 
 use crate::http2_member::{Asked, Http2Plan, send};
@@ -16,6 +19,12 @@ const EMPTY: u32 = 150;
 /// The same for heads that break the protocol, and how many good ones follow each.
 const MALFORMED: u32 = 1_100;
 const GOOD: usize = 8;
+/// How many of these fill the window that a stream of a member has, and how many streams with them would cost more than a connection may.
+const EVENT: &str = "data: an event with 32 bytes....";
+const EVENTS: usize = (128 << 10) / EVENT.len();
+const UNREAD: usize = 12;
+/// More than those of any other stream.
+const LAST_EVENTS: usize = EVENTS + 500;
 
 #[tokio::test]
 async fn an_empty_data_frame_in_each_request_does_not_end_the_connection() {
@@ -90,4 +99,56 @@ async fn an_empty_data_frame_in_each_answer_does_not_end_the_connection_to_a_mem
         client.get("/").await.assert_ok("done");
     }
     assert_eq!(member.connections(), 1);
+}
+
+#[tokio::test]
+async fn many_empty_data_frames_in_one_answer_do_not_end_the_connection_to_a_member() {
+    let script = async |mut asked: Asked| {
+        let mut stream = asked.begin(Response::new(()));
+        for _ in 0..EMPTY {
+            stream.send_data(Bytes::new(), false).unwrap();
+        }
+        send(stream, "done".into(), true).await;
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client.get("/").await.assert_ok("done");
+    }
+    assert_eq!(member.connections(), 1);
+}
+
+#[tokio::test]
+async fn short_events_that_are_not_read_do_not_end_the_answers_of_others() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    let script = move |mut asked: Asked| {
+        let counted = counted.clone();
+        async move {
+            let is_last = asked.path() == "/last";
+            let kind = if is_last { "text/plain" } else { "text/event-stream" };
+            let mut stream = asked.begin(Response::builder().header("content-type", kind).body(()).unwrap());
+            // The streams of a connection send in turns, so the last answer ends after all events.
+            let events = if is_last { LAST_EVENTS } else { EVENTS };
+            for _ in 0..events {
+                let Some(goes_on) = send(stream, EVENT.into(), false).await else { return };
+                stream = goes_on;
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            match is_last {
+                true => stream.send_data(Bytes::new(), true).unwrap(),
+                false => drop(std::future::poll_fn(|cx| stream.poll_reset(cx)).await),
+            }
+        }
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "server.answer_buffer = '4 KiB'").await;
+    // It has the smallest window, and reads nothing.
+    let mut unread = frame_client(site.address()).await;
+    let requests: Vec<_> = (0..UNREAD as u32).map(|number| Frame::request(2 * number + 1, &GET)).collect();
+    unread.send(&requests).await;
+    eventually("all events", async || (sent.load(Ordering::SeqCst) == UNREAD * EVENTS).then_some(())).await;
+    site.get("/last").await.assert_ok(&EVENT.repeat(LAST_EVENTS));
+    assert_eq!((member.connections(), member.open()), (1, 1));
 }

@@ -15,10 +15,14 @@ use crate::proxy::{Connector, Failure, MemberProtocol};
 
 /// How much of one answer the member may send before we read it.
 const STREAM_WINDOW: u32 = 128 << 10;
-/// The same for all answers on a connection. It is far more than one answer's window, so that one slow client does not block the others.
+/// The same for all answers on a connection.
 const CONNECTION_WINDOW: u32 = 16 << 20;
+/// How many streams a connection has at most: so many fit into its window if their clients read nothing. One more could wait for room that
+/// these clients never give back.
+const MOST_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
 /// How many bytes of overhead the frames of all answers on a connection may cost while they wait to be read. The `h2` crate counts up to 256
-/// bytes for a frame. Over it, the connection ends, with the answers of other clients.
+/// bytes for a frame. Over it, the connection ends, with the answers of other clients. Our copy of the crate joins short frames, so that no
+/// more than one in about 4 KB counts: all that the window holds cost less than this.
 const DATA_FRAME_BUDGET: usize = 8 << 20;
 /// How many times our own limit a head may be long for the `h2` crate, which counts 32 bytes more for each field. Our limit refuses one answer.
 /// A head that is several times longer than the crate's, or has more frames than one of that length, ends the connection, with the answers
@@ -140,7 +144,7 @@ impl Http2Connection {
     /// How many streams it may have.
     fn most_streams(&self, max_age: Option<Duration>) -> usize {
         let is_old = max_age.is_some_and(|max_age| self.opened.elapsed() > max_age);
-        if is_old { 0 } else { self.requests.current_max_send_streams() }
+        if is_old { 0 } else { self.requests.current_max_send_streams().min(MOST_STREAMS) }
     }
 
     fn take(&self) -> StreamPermit {
@@ -237,21 +241,47 @@ mod tests {
         assert_eq!(metrics.num_alive_tasks(), 0);
     }
 
-    #[tokio::test]
-    async fn an_old_connection_gets_no_new_streams_and_stays_until_its_last_one_has_ended() {
+    /// A member that answers every request, and sets no limit of streams.
+    async fn member() -> Connector {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(async move {
                     let mut serving = h2::server::handshake(stream).await.unwrap();
-                    while serving.accept().await.is_some() {}
+                    while let Some(Ok((_, mut respond))) = serving.accept().await {
+                        respond.send_response(http::Response::new(()), true).unwrap();
+                    }
                 });
             }
         });
         let address = Address::Tcp("127.0.0.1".into(), port);
-        let connector = Connector { protocol: MemberProtocol::Http2, ..address.into() };
-        let limits = Limits::default();
+        Connector { protocol: MemberProtocol::Http2, ..address.into() }
+    }
+
+    #[tokio::test]
+    async fn a_connection_has_no_more_streams_than_its_window_has_room_for() {
+        let (connector, limits, all) = (member().await, Limits::default(), Http2Connections::new(None));
+        let permit = async || all.permit(&connector, &limits, Duration::from_secs(30)).await.unwrap();
+        let first = permit().await;
+        // The limit of the member is known once it has answered.
+        let request = Request::get("http://a.test/").body(()).unwrap();
+        first.requests.clone().send_request(request, true).unwrap().0.await.unwrap();
+        let mut permits = vec![first];
+        while permits.len() < MOST_STREAMS {
+            permits.push(permit().await);
+        }
+        assert_eq!(all.open().len(), 1);
+        permits.push(permit().await);
+        assert_eq!(all.open().len(), 2);
+        permits.truncate(1);
+        permits.push(permit().await);
+        assert_eq!(lock(&all.open()[0].load).streams, 2, "there is room again");
+    }
+
+    #[tokio::test]
+    async fn an_old_connection_gets_no_new_streams_and_stays_until_its_last_one_has_ended() {
+        let (connector, limits) = (member().await, Limits::default());
         for (max_age, connections) in [(None, 1), (Some(Duration::ZERO), 2)] {
             let all = Http2Connections::new(max_age);
             let permit = async || all.permit(&connector, &limits, Duration::from_secs(30)).await.unwrap();

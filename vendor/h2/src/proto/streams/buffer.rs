@@ -68,6 +68,11 @@ impl Deque {
         }
     }
 
+    pub fn back_mut<'a, T>(&self, buf: &'a mut Buffer<T>) -> Option<&'a mut T> {
+        let indices = self.indices.as_ref()?;
+        Some(&mut buf.slab[indices.tail].value)
+    }
+
     pub fn push_front<T>(&mut self, buf: &mut Buffer<T>, value: T) {
         let key = buf.slab.insert(Slot { value, next: None });
 

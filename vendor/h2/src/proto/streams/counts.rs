@@ -127,6 +127,11 @@ impl Counts {
     /// Records the framing overhead of a DATA frame.
     pub fn record_data_frame(&mut self, payload_len: usize) -> Result<(), BudgetExhausted> {
         if payload_len == 0 {
+            // It takes no memory. A server that wants to take the CPU of its
+            // client need not send empty frames: frames of one byte do as well.
+            if !self.peer.is_server() {
+                return Ok(());
+            }
             self.num_recv_empty_data_frames = self
                 .num_recv_empty_data_frames
                 .checked_add(1)
@@ -152,6 +157,14 @@ impl Counts {
             self.data_frame_budget
                 .replenish(DEFAULT_DATA_FRAME_OVERHEAD_THRESHOLD - payload_len);
         }
+    }
+
+    /// Releases the overhead that a buffered DATA frame no longer has because
+    /// the next one, which was not recorded, was joined to it.
+    pub fn join_data_frames(&mut self, first_len: usize, next_len: usize) {
+        let overhead = |len| DEFAULT_DATA_FRAME_OVERHEAD_THRESHOLD.saturating_sub(len);
+        self.data_frame_budget
+            .replenish(overhead(first_len) - overhead(first_len + next_len));
     }
 
     /// Returns true when the next opened stream will reach capacity of outbound streams

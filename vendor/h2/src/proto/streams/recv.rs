@@ -3,6 +3,7 @@ use crate::codec::UserError;
 use crate::frame::{PushPromiseHeaderError, Reason, DEFAULT_INITIAL_WINDOW_SIZE};
 use crate::proto;
 
+use bytes::BytesMut;
 use http::{HeaderMap, Request, Response};
 
 use std::cmp::Ordering;
@@ -70,6 +71,35 @@ pub(super) enum Event {
 pub(super) struct DataEvent {
     pub(super) payload: Bytes,
     pub(super) is_budgeted: bool,
+}
+
+/// A DATA frame shorter than this joins the one before it, if that was not read yet.
+const SHORT_FRAME: usize = DEFAULT_DATA_FRAME_OVERHEAD_THRESHOLD;
+
+/// Frames that were joined are not longer than this.
+const LONGEST_JOINED: usize = 4 * 1024;
+
+impl DataEvent {
+    /// Appends the payload of the next frame if it is short. Returns whether it did.
+    ///
+    /// One short frame needs much more memory than its payload. If all of them
+    /// were kept, windows would not limit the memory of a stream that is not read.
+    fn join(&mut self, next: &[u8]) -> bool {
+        let length = self.payload.len() + next.len();
+        if !self.is_budgeted || next.len() >= SHORT_FRAME || length > LONGEST_JOINED {
+            return false;
+        }
+        let joined = std::mem::take(&mut self.payload);
+        let mut joined = joined.try_into_mut().unwrap_or_else(|shared| {
+            // It is a part of the read buffer, which must not stay in memory.
+            let mut own = BytesMut::with_capacity(LONGEST_JOINED.min(2 * length));
+            own.extend_from_slice(&shared);
+            own
+        });
+        joined.extend_from_slice(next);
+        self.payload = joined.freeze();
+        true
+    }
 }
 
 #[derive(Debug)]
@@ -653,7 +683,13 @@ impl Recv {
         stream.pending_recv.is_empty()
     }
 
-    pub fn recv_data(&mut self, frame: frame::Data, stream: &mut store::Ptr) -> Result<(), Error> {
+    /// Returns whether the frame takes a place of its own in the buffer.
+    pub fn recv_data(
+        &mut self,
+        frame: frame::Data,
+        stream: &mut store::Ptr,
+        counts: &mut Counts,
+    ) -> Result<bool, Error> {
         // could include padding
         let sz = frame.flow_controlled_len();
 
@@ -687,7 +723,7 @@ impl Recv {
                 "recv_data; frame ignored on locally reset {:?} for some time",
                 stream.id,
             );
-            return self.ignore_data(sz);
+            return self.ignore_data(sz).map(|()| false);
         }
 
         // Ensure that there is enough capacity on the connection before acting
@@ -739,7 +775,7 @@ impl Recv {
                 stream.id,
             );
             self.release_connection_capacity(sz, &mut None);
-            return Ok(());
+            return Ok(false);
         }
 
         // Update stream level flow control
@@ -769,12 +805,25 @@ impl Recv {
         // message. Padding has already been accounted for and released above,
         // so there is no event to pass to the user.
         if frame.payload().is_empty() && !frame.is_end_stream() {
-            return Ok(());
+            return Ok(false);
         }
 
         let is_budgeted = !frame.is_end_stream();
+        let payload = frame.into_payload();
+
+        if is_budgeted {
+            if let Some(Event::Data(last)) = stream.pending_recv.back_mut(&mut self.buffer) {
+                let before = last.payload.len();
+                if last.join(&payload) {
+                    counts.join_data_frames(before, payload.len());
+                    stream.notify_recv();
+                    return Ok(false);
+                }
+            }
+        }
+
         let event = Event::Data(DataEvent {
-            payload: frame.into_payload(),
+            payload,
             is_budgeted,
         });
 
@@ -782,7 +831,7 @@ impl Recv {
         stream.pending_recv.push_back(&mut self.buffer, event);
         stream.notify_recv();
 
-        Ok(())
+        Ok(true)
     }
 
     pub fn ignore_data(&mut self, sz: WindowSize) -> Result<(), Error> {

@@ -660,11 +660,11 @@ impl Inner {
             let sz = frame.flow_controlled_len();
             let is_end_stream = frame.is_end_stream();
             let payload_len = frame.payload().len();
-            // A frame that is ignored takes no room in the buffer, and nothing
-            // would release its overhead later.
-            let is_ignored = stream.state.is_local_error() || !stream.is_recv;
-            let is_counted = payload_len == 0 || !is_ignored;
-            let mut res = actions.recv.recv_data(frame, stream);
+            let is_buffered = actions.recv.recv_data(frame, stream, counts);
+            // A frame that was ignored, or joined to the one before it, takes no
+            // room in the buffer, and nothing would release its overhead later.
+            let is_counted = payload_len == 0 || matches!(is_buffered, Ok(true));
+            let mut res = is_buffered.map(|_| ());
             // A stream can receive at most one final DATA frame, so it cannot
             // be used to create unbounded framing overhead on that stream.
             if res.is_ok() && !is_end_stream && is_counted {
