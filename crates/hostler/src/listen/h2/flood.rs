@@ -28,6 +28,9 @@ const PADDED: u8 = 8;
 const MOST_CONTINUATIONS: u32 = 32;
 /// The longest payload of a frame (RFC 9113 section 6.5.2).
 const LONGEST_FRAME: usize = 16_384;
+/// For this many heads the client may reset one more stream: a proxy resets the streams of its own clients that leave. A client that resets
+/// all its streams is stopped nearly as soon.
+const HEADS_A_RESET: u32 = 8;
 /// For this many bytes of answers the client may send one more WINDOW_UPDATE: an honest client may send one for each small frame.
 const BYTES_A_WINDOW_UPDATE: usize = 256;
 
@@ -133,6 +136,8 @@ pub(super) struct FloodMeter {
     /// Whether a head has begun and not ended.
     open: bool,
     continuations: u32,
+    /// Heads for which no token was added yet.
+    heads: u32,
     most_continuations: u32,
     resets: Bucket,
     settings: Bucket,
@@ -155,6 +160,7 @@ impl FloodMeter {
             kind: None,
             open: false,
             continuations: 0,
+            heads: 0,
             most_continuations: needed.max(MOST_CONTINUATIONS),
             resets: Bucket::new(500, 33),
             settings: Bucket::new(100, 5),
@@ -224,6 +230,7 @@ impl FloodMeter {
             HEADERS => {
                 self.open = !has(END_HEADERS);
                 self.continuations = 0;
+                self.begin_head();
                 return Ok(());
             }
             CONTINUATION => {
@@ -241,6 +248,17 @@ impl FloodMeter {
             _ => (&mut self.others, Flood::Others),
         };
         if bucket.take() { Ok(()) } else { Err(flood) }
+    }
+
+    /// A proxy sends the requests of many clients. What it may do grows with them.
+    fn begin_head(&mut self) {
+        // Some programs send an empty frame before the end of each body.
+        self.empty_data.give(1);
+        self.heads += 1;
+        if self.heads == HEADS_A_RESET {
+            self.heads = 0;
+            self.resets.give(1);
+        }
     }
 }
 
@@ -326,6 +344,20 @@ mod tests {
             meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
             meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_proxy_may_reset_some_of_many_streams_and_send_an_empty_frame_in_each() {
+        let mut meter = begun();
+        let stream =
+            [frame(HEADERS, END_HEADERS, 20), frame(DATA, 0, 0), frame(DATA, END_STREAM, 0)].concat();
+        for _ in 0..1000 {
+            all(&mut meter, &stream.repeat(8)).unwrap();
+            all(&mut meter, &frame(RST_STREAM, 0, 4)).unwrap();
+        }
+        let rapid = [frame(HEADERS, END_HEADERS, 20), frame(RST_STREAM, 0, 4)].concat();
+        let flooded = (0..600).find_map(|_| all(&mut meter, &rapid).err());
+        assert_eq!(flooded, Some(Flood::Resets));
     }
 
     #[test]
