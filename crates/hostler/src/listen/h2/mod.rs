@@ -35,7 +35,7 @@ pub use stream_tasks::StreamTasks;
 /// How many bytes a stream may have in the `h2` crate. All streams of a connection together have another limit (see `SharedSendBuffer`).
 const SEND_BUFFER: usize = 128 * 1024;
 /// How many bytes of overhead the frames of request bodies may cost while they wait to be read. The `h2` crate counts up to 256 bytes for a
-/// frame, so that this is about 1,000 frames of a few bytes: what an honest client may send at once. Over it, the connection ends.
+/// frame, and joins the short ones of one stream: so this is about 1,000 streams with a short frame. Over it, the connection ends.
 const DATA_FRAME_BUDGET: usize = 256 * 1024;
 /// The receive window with which each connection begins (RFC 9113 section 6.9.2). It cannot be smaller.
 const LEAST_WINDOW: u32 = 65_535;

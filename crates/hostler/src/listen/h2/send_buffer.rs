@@ -1,8 +1,8 @@
 //! Limits and counts the bytes that all streams of a connection have given to the `h2` crate and that are not sent yet. Knows no streams.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use hostler_engine::exchange::{MemoryAccount, Reservation};
@@ -13,12 +13,21 @@ use crate::listen::answer_buffer::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 const MOST_BUFFERED: usize = 256 * 1024;
 /// Pieces up to this length are not counted: they cost no more than their stream.
 const UNCOUNTED: usize = 4 * 1024;
+/// A piece shorter than this is tiny: it takes some hundred bytes in the `h2` crate, more than its own.
+const TINY: usize = 256;
+/// The most tiny pieces in the `h2` crate at once. Over it, bytes wait where they become one large piece. Half of them are `MOST_BUFFERED / 2`
+/// bytes, so that no stream waits longer for its turn than behind large pieces.
+const MOST_TINY: usize = MOST_BUFFERED / TINY;
 
 /// The send buffer that the streams of a connection share.
 pub(super) struct SharedSendBuffer {
     /// The connection's share of the memory for answers.
     pub account: Arc<MemoryAccount>,
     buffered: AtomicUsize,
+    /// The number of tiny pieces in the `h2` crate.
+    tiny: AtomicUsize,
+    /// Whether there were too many of them, and half of these have not left yet.
+    is_crowded: AtomicBool,
     /// Bytes of answers that were passed on, over all streams.
     pub sent: AtomicU64,
     /// How many of them the `h2` crate no longer has.
@@ -32,7 +41,9 @@ pub(super) struct SharedSendBuffer {
 impl SharedSendBuffer {
     pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
         let [sent, left, mark] = [0; 3].map(AtomicU64::new);
-        Arc::new(Self { account, buffered: AtomicUsize::new(0), sent, left, mark, waiting: Mutex::default() })
+        let [buffered, tiny] = [0; 2].map(AtomicUsize::new);
+        let (is_crowded, waiting) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { account, buffered, tiny, is_crowded, sent, left, mark, waiting })
     }
 
     /// Whether the `h2` crate has bytes of answers. They are within the windows of the client, unless it has made them smaller since.
@@ -50,6 +61,28 @@ impl SharedSendBuffer {
         goes_on
     }
 
+    /// Ready when the `h2` crate may get one more piece.
+    pub fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_crowded() {
+            self.wait(cx);
+            // Some may have left before this task was registered.
+            if self.is_crowded() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Until half of the tiny pieces have left, no stream gets ahead of those that wait.
+    fn is_crowded(&self) -> bool {
+        match self.tiny.load(Ordering::Acquire) {
+            MOST_TINY.. => self.is_crowded.store(true, Ordering::Relaxed),
+            few if few <= MOST_TINY / 2 => self.is_crowded.store(false, Ordering::Relaxed),
+            _ => {}
+        }
+        self.is_crowded.load(Ordering::Relaxed)
+    }
+
     /// Grants up to `wanted` bytes. Their memory is taken over from `memory`. Pending while the buffer is full.
     pub fn poll_reserve(
         self: &Arc<Self>,
@@ -57,6 +90,7 @@ impl SharedSendBuffer {
         wanted: usize,
         memory: Option<&mut Reservation>,
     ) -> Poll<(usize, Option<SendGrant>)> {
+        ready!(self.poll_piece(cx));
         let buffered = self.buffered.load(Ordering::Acquire);
         if wanted <= UNCOUNTED && buffered < MOST_BUFFERED {
             return Poll::Ready((wanted, None));
@@ -93,14 +127,24 @@ impl SharedSendBuffer {
     fn release(&self, bytes: usize) {
         let before = self.buffered.fetch_sub(bytes, Ordering::AcqRel);
         if before - bytes <= MOST_BUFFERED / 2 {
-            let mut waiting =
-                std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-            // The first one had the last turn: it asked again before the others were refused.
-            if waiting.len() > 1 {
-                waiting.rotate_left(1);
-            }
-            waiting.into_iter().for_each(Waker::wake);
+            self.wake();
         }
+    }
+
+    fn forget_tiny(&self) {
+        let before = self.tiny.fetch_sub(1, Ordering::AcqRel);
+        if before - 1 == MOST_TINY / 2 {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let mut waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        // The first one had the last turn: it asked again before the others were refused.
+        if waiting.len() > 1 {
+            waiting.rotate_left(1);
+        }
+        waiting.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -123,6 +167,7 @@ pub(super) struct SendPiece {
     bytes: Bytes,
     /// Where they are counted. None: they are not.
     buffer: Option<Arc<SharedSendBuffer>>,
+    is_tiny: bool,
     /// Returned when the bytes were sent, or never will be.
     _grant: Option<SendGrant>,
 }
@@ -130,7 +175,11 @@ pub(super) struct SendPiece {
 impl SendPiece {
     pub fn new(bytes: Bytes, buffer: &Arc<SharedSendBuffer>, grant: Option<SendGrant>) -> Self {
         buffer.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Self { bytes, buffer: Some(buffer.clone()), _grant: grant }
+        let is_tiny = bytes.len() < TINY;
+        if is_tiny {
+            buffer.tiny.fetch_add(1, Ordering::AcqRel);
+        }
+        Self { bytes, buffer: Some(buffer.clone()), is_tiny, _grant: grant }
     }
 
     fn leave(&self, bytes: usize) {
@@ -142,7 +191,7 @@ impl SendPiece {
 
 impl From<Bytes> for SendPiece {
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, buffer: None, _grant: None }
+        Self { bytes, buffer: None, is_tiny: false, _grant: None }
     }
 }
 
@@ -150,6 +199,9 @@ impl Drop for SendPiece {
     /// What is left of it will never be sent.
     fn drop(&mut self) {
         self.leave(self.bytes.len());
+        if let Some(buffer) = self.buffer.as_ref().filter(|_| self.is_tiny) {
+            buffer.forget_tiny();
+        }
     }
 }
 
@@ -170,6 +222,8 @@ impl Buf for SendPiece {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Wake;
+
     use hostler_engine::exchange::MemoryBudget;
 
     use super::*;
@@ -192,6 +246,34 @@ mod tests {
         drop(pieces);
         assert_eq!(budget.view().used, 0);
         assert!(matches!(reserve(&buffer, 10), Poll::Ready((10, None))), "small ones are not counted");
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn tiny_pieces_are_limited_in_number() {
+        let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
+        let buffer = SharedSendBuffer::new(budget.account());
+        let mut pieces = Vec::new();
+        while let Poll::Ready((1, None)) = reserve(&buffer, 1) {
+            pieces.push(SendPiece::new(Bytes::from_static(b"x"), &buffer, None));
+        }
+        assert_eq!(pieces.len(), MOST_TINY);
+        let woken = Arc::new(Woken::default());
+        assert!(buffer.poll_piece(&mut Context::from_waker(&woken.clone().into())).is_pending());
+        pieces.truncate(MOST_TINY / 2 + 1);
+        assert!(reserve(&buffer, 1).is_pending(), "none gets ahead");
+        assert!(!woken.0.load(Ordering::SeqCst));
+        pieces.pop();
+        assert!(woken.0.load(Ordering::SeqCst));
+        assert!(reserve(&buffer, 1).is_ready());
     }
 
     #[test]

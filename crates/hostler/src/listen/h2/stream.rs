@@ -237,7 +237,8 @@ impl StreamClient<'_> {
         match self.respond.send_response(head, false) {
             Ok(sender) => {
                 exchange.log_facts.status = 200;
-                Some(WebSocketStream { body: self.body, sender, unread: Bytes::new() })
+                let buffer = self.common.send_buffer.clone();
+                Some(WebSocketStream { body: self.body, sender, unread: Bytes::new(), buffer })
             }
             Err(_) => {
                 exchange.log_facts.aborted = Some("client");

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base64::Engine as _;
@@ -16,7 +17,7 @@ use http::{Extensions, Method};
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::send_buffer::SendPiece;
+use super::send_buffer::{SendPiece, SharedSendBuffer};
 
 /// The text that a server appends to the key (RFC 6455 section 1.3).
 const JOINED: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -61,6 +62,8 @@ pub(super) struct WebSocketStream {
     pub sender: SendStream<SendPiece>,
     /// Received bytes that were not read yet.
     pub unread: Bytes,
+    /// Limits the number of its tiny pieces in the `h2` crate.
+    pub buffer: Arc<SharedSendBuffer>,
 }
 
 impl fmt::Debug for WebSocketStream {
@@ -89,7 +92,8 @@ impl AsyncRead for WebSocketStream {
 
 impl AsyncWrite for WebSocketStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let sender = &mut self.get_mut().sender;
+        let Self { sender, buffer, .. } = self.get_mut();
+        ready!(buffer.poll_piece(cx));
         sender.reserve_capacity(buf.len().min(PIECE));
         let granted = match sender.capacity() {
             0 => ready!(sender.poll_capacity(cx)).ok_or(io::ErrorKind::BrokenPipe)?.map_err(broken)?,
@@ -97,7 +101,7 @@ impl AsyncWrite for WebSocketStream {
         };
         let piece = Bytes::copy_from_slice(&buf[..buf.len().min(granted).min(PIECE)]);
         let size = piece.len();
-        sender.send_data(piece.into(), false).map_err(broken)?;
+        sender.send_data(SendPiece::new(piece, buffer, None), false).map_err(broken)?;
         Poll::Ready(Ok(size))
     }
 
