@@ -15,7 +15,7 @@ use super::snapshot::{WorkerState, WorkerStatus};
 pub(super) use heap::heap;
 pub use kind::InspectionKind;
 pub(super) use profile::profile;
-pub(super) use taking::{Inspectable, PreloadReply, Taking};
+pub(super) use taking::{Inspectable, NotTaken, PreloadReply, Taking};
 
 /// How many events lie unread. Then the worker waits, so a slow reader costs no memory.
 const UNREAD: usize = 4;

@@ -77,6 +77,7 @@ impl Lifecycle {
             }
             LifecycleEvent::SetAside => self.set_aside(),
             LifecycleEvent::PutBack => self.put_back(now),
+            LifecycleEvent::StandsStill => self.stands_still(now),
             LifecycleEvent::Drain { until } => self.drained(until, now),
             LifecycleEvent::Undrain => self.undrained(now),
             LifecycleEvent::StepIn | LifecycleEvent::StepBack => self.steps(event == LifecycleEvent::StepIn),

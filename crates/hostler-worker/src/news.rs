@@ -43,7 +43,10 @@ pub(super) enum WorkerNews {
     /// The result of the question where it is stuck.
     Diagnosed(Diagnosis),
     /// The profile or heap snapshot has ended, well or badly.
-    Inspected,
+    Inspected {
+        /// The process has stopped in the middle of it.
+        stands_still: bool,
+    },
     /// It has requests and has not answered for too long.
     Silent,
     /// A process that may be a helper of the app has waited for a better claim than its own.

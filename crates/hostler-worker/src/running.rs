@@ -56,6 +56,8 @@ pub(super) struct RunningProcess {
     pub diagnosis: Option<Diagnosis>,
     /// It hangs because its event loop does not answer, not because a request took too long.
     pub silent: bool,
+    /// It has stopped in the middle of a heap snapshot.
+    pub stands_still: bool,
     /// Tasks that stop with the process.
     pub tasks: ProcessTasks,
     output: JoinSet<()>,
@@ -156,6 +158,7 @@ impl RunningProcess {
             tail,
             diagnosis: None,
             silent: false,
+            stands_still: false,
             tasks,
             output,
             shown_pid,
@@ -310,6 +313,7 @@ impl RunningProcess {
         let (sender, replies) = mpsc::channel(4);
         self.inspection = Some(sender);
         Ok(Inspectable {
+            pid: self.pid(),
             preload,
             replies,
             node: self.listener.filter(|pid| !self.is_in_thread() && self.process.includes(*pid)),

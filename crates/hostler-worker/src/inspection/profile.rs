@@ -8,7 +8,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::hung;
-use super::taking::{LEFT, PreloadReply, Taking};
+use super::taking::{LEFT, PreloadReply, Taking, piece};
 
 /// An event loop that has not turned for this long counts as hung.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -56,10 +56,16 @@ pub(crate) async fn profile(mut taking: Taking, length: Duration, interval: Dura
     writing.shutdown().await.map_err(|error| error.to_string())?;
     let mut all = 0;
     loop {
-        match timeout(RESULT, taking.pass(&mut reading)).await {
-            Ok(Ok(0)) if all == 0 => return Err("the worker has ended without its profile".into()),
-            Ok(Ok(0)) => return Ok(()),
-            Ok(Ok(length)) => all += length,
+        // Without the time in which the reader takes it: a slow reader is no worker that hangs.
+        match timeout(RESULT, piece(&mut reading)).await {
+            Ok(Ok(bytes)) if bytes.is_empty() && all == 0 => {
+                return Err("the worker has ended without its profile".into());
+            }
+            Ok(Ok(bytes)) if bytes.is_empty() => return Ok(()),
+            Ok(Ok(bytes)) => {
+                all += bytes.len();
+                taking.data(bytes).await?;
+            }
             Ok(Err(why)) => return Err(why),
             Err(_) => {
                 return Err(format!(

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::InspectionEvent;
 use crate::inspector::Notices;
 use crate::message_sender::MessageSender;
+use crate::process::cpu_time;
 
 /// How long the reader of a result may take nothing. Meanwhile a heap snapshot stops its worker.
 const STALL: Duration = Duration::from_secs(30);
 const PIECE: usize = 64 * 1024;
+/// A process that has used no CPU time between two looks stands still.
+const LOOK: Duration = Duration::from_secs(15);
 
 /// The reader of the result has left. It needs no error.
 pub(crate) const LEFT: &str = "the command has ended";
@@ -27,8 +30,31 @@ pub(crate) enum PreloadReply {
     Ended(Option<String>),
 }
 
+/// Why an inspection has no result.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NotTaken {
+    /// A sentence for the operator.
+    pub why: String,
+    /// The process is stopped, or stuck in the kernel, so it cannot serve.
+    pub stands_still: bool,
+}
+
+impl From<String> for NotTaken {
+    fn from(why: String) -> Self {
+        Self { why, stands_still: false }
+    }
+}
+
+impl From<&str> for NotTaken {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
+
 /// A running process, as an inspection needs it.
 pub(crate) struct Inspectable {
+    /// The process that serves.
+    pub pid: u32,
     pub preload: MessageSender,
     pub replies: mpsc::Receiver<PreloadReply>,
     /// The process whose main thread serves the requests, if there is one. It is Node.
@@ -59,16 +85,6 @@ impl Taking {
         }
     }
 
-    /// Passes on the next piece. Returns its length: 0 at the end.
-    pub async fn pass(&self, from: &mut (impl AsyncRead + Unpin)) -> Result<usize, String> {
-        let mut bytes = Vec::with_capacity(PIECE);
-        let read = from.read_buf(&mut bytes).await.map_err(|error| error.to_string())?;
-        if read > 0 {
-            self.data(bytes).await?;
-        }
-        Ok(read)
-    }
-
     /// The next reply of the preload. `None` if it does not come in time.
     pub async fn reply(&mut self, limit: Duration) -> Option<PreloadReply> {
         timeout(limit, self.process.replies.recv()).await.ok().flatten()
@@ -89,6 +105,26 @@ impl Taking {
         // The preload connects or writes only to what lies there now.
         let _ = std::fs::remove_file(&path);
         TemporaryPath(path)
+    }
+}
+
+/// The next piece of a result, to be passed on. Empty at the end. The future can be dropped.
+pub(super) async fn piece(from: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(PIECE);
+    from.read_buf(&mut bytes).await.map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Waits until this process computes no more. For ever if it is gone, or if the system does not show its CPU time.
+pub(super) async fn stands_still(pid: u32) {
+    let mut before = None;
+    loop {
+        sleep(LOOK).await;
+        let used = cpu_time(pid);
+        if used.is_some() && used == before {
+            return;
+        }
+        before = used;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::state::{AsideFor, Drain, Lifecycle, LifecycleState};
-use super::words::{Action, PoolRole};
+use super::words::{Action, KillReason, PoolRole};
 
 /// How long a worker that comes back first finishes its requests. Then it gets new ones beside them: one may be an endless stream.
 const FINISHING: Duration = Duration::from_secs(1);
@@ -37,6 +37,14 @@ impl Lifecycle {
     pub(super) fn put_back(&mut self, now: Instant) -> Vec<Action> {
         self.aside_for.snapshot = false;
         self.comes_back(now)
+    }
+
+    /// It would get requests that it cannot serve. The question where it hangs is of no use, because a stopped process does not answer.
+    pub(super) fn stands_still(&mut self, now: Instant) -> Vec<Action> {
+        match self.state {
+            LifecycleState::Aside { .. } => self.kill(KillReason::Hung, now),
+            _ => vec![],
+        }
     }
 
     /// A drained worker gets the new end.

@@ -48,6 +48,8 @@ pub(crate) enum LifecycleEvent {
     SetAside,
     /// The heap snapshot has ended.
     PutBack,
+    /// The process has stopped in the middle of its heap snapshot.
+    StandsStill,
     /// An operator takes it out of rotation.
     Drain { until: Option<Instant> },
     /// The operator puts it back.

@@ -46,6 +46,9 @@ impl RunningProcess {
                 self.pid(),
                 self.process.pid()
             ),
+            (KillReason::Hung, ..) if self.stands_still => {
+                "it neither writes nor computes any more while a heap snapshot of it is taken: it is stopped, or stuck in the kernel".to_owned()
+            }
             (KillReason::Hung, ..) => format!(
                 "hung: {} its hang_timeout ({} s); {}it is {}",
                 match self.silent {

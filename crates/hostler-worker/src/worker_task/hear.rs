@@ -191,7 +191,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.shared.trusts_helpers.fetch_or(is_helper, Ordering::Relaxed);
                 heard
             }
-            WorkerNews::Inspected => self.inspected(),
+            WorkerNews::Inspected { stands_still } => self.inspected(stands_still),
             WorkerNews::Turn(_) => None,
         }
     }

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::inspection::Inspection;
 use super::state::WorkerTask;
-use crate::inspection::{self, InspectionEvent, InspectionKind, InspectionOrder, Taking};
+use crate::inspection::{self, InspectionEvent, InspectionKind, InspectionOrder, NotTaken, Taking};
 use crate::lifecycle::{LifecycleEvent, LifecycleState};
 use crate::log::WorkerEvent;
 use crate::news::WorkerNews;
@@ -37,7 +37,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         running.tasks.spawn(async move {
             let taken = match kind {
                 InspectionKind::Profile { length, interval } => {
-                    inspection::profile(taking, length, interval).await
+                    inspection::profile(taking, length, interval).await.map_err(NotTaken::from)
                 }
                 InspectionKind::Heap { wait, .. } => inspection::heap(taking, wait, ended).await,
             };
@@ -45,14 +45,19 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 // The process ends, most likely. Then its end is the reason, `inspection_fails` reports it, and this task is dropped.
                 sleep(EXIT).await;
             }
+            let stands_still = taken.as_ref().is_err_and(|failure| failure.stands_still);
             let (last, text) = match taken {
                 Ok(()) => (InspectionEvent::Done, format!("{}: done", kind.name())),
-                Err(why) => (InspectionEvent::Failed(why.clone()), format!("{}: {why}", kind.name())),
+                Err(NotTaken { why, .. }) => {
+                    let text = format!("{}: {why}", kind.name());
+                    (InspectionEvent::Failed(why), text)
+                }
             };
             log.event(WorkerEvent::Note { text });
-            // First the worker is put back: its reader may be slow.
-            news_sender.send(WorkerNews::Inspected).await;
-            let _ = to.send(last).await;
+            // First the worker is put back or killed: its reader may be slow.
+            news_sender.send(WorkerNews::Inspected { stands_still }).await;
+            // This task may end with the process.
+            tokio::spawn(async move { to.send(last).await });
         });
         let text = match kind {
             InspectionKind::Profile { length, .. } => {
@@ -100,11 +105,15 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     /// The inspection has ended, well or badly.
-    pub(super) fn inspected(&mut self) -> Option<LifecycleEvent> {
+    pub(super) fn inspected(&mut self, stands_still: bool) -> Option<LifecycleEvent> {
         let inspection = self.inspection.take()?;
         self.publish();
         match inspection.kind {
             InspectionKind::Profile { .. } => inspection.hangs,
+            InspectionKind::Heap { .. } if stands_still => {
+                self.running.as_mut()?.stands_still = true;
+                Some(LifecycleEvent::StandsStill)
+            }
             InspectionKind::Heap { .. } => Some(LifecycleEvent::PutBack),
         }
     }

@@ -68,3 +68,14 @@ fn a_new_process_is_in_rotation() {
     let life = idle_and_drained().dies().boots_again().on(LifecycleEvent::Listening);
     assert!(life.does(&[Action::Join]).is(LifecycleState::Ready).life().drain().is_none());
 }
+
+#[test]
+fn a_worker_that_stands_still_in_its_snapshot_gets_no_requests_and_is_replaced() {
+    for life in [ready(), idle_and_drained()] {
+        let life = life.on(LifecycleEvent::SetAside).on(LifecycleEvent::Finished).is(FINISHED);
+        let life = life.on(LifecycleEvent::StandsStill).does(&[Action::Kill(KillReason::Hung)]);
+        let life = life.gets_killed().does(&[Action::AskTurn]).boots_again().on(LifecycleEvent::Listening);
+        assert!(life.does(&[Action::Join]).life().drain().is_none());
+    }
+    ready().on(LifecycleEvent::StandsStill).does(&[]).is(LifecycleState::Ready);
+}

@@ -20,6 +20,7 @@ fn event() -> impl Strategy<Value = LifecycleEvent> {
         2 => Just(LifecycleEvent::StepBack),
         2 => Just(LifecycleEvent::SetAside),
         2 => Just(LifecycleEvent::PutBack),
+        1 => Just(LifecycleEvent::StandsStill),
         2 => any::<bool>().prop_map(|ends| LifecycleEvent::Drain { until: ends.then(|| Instant::now() + SECOND) }),
         2 => Just(LifecycleEvent::Undrain),
         1 => Just(LifecycleEvent::Stop),
