@@ -37,6 +37,9 @@ const TURN: Duration = Duration::from_secs(10);
 /// How long a successor must stay in the pool before its predecessor leaves. Many apps first listen and then find out
 /// that their database is missing.
 const PROBATION: Duration = Duration::from_millis(500);
+/// If a tick comes this much too late, Hostler itself did not run, and could not hear that the worker is ready.
+const HELD_UP: Duration = Duration::from_secs(1);
+
 impl Lifecycle {
     /// When [`LifecycleEvent::Tick`] is due, unless another event comes first.
     pub fn deadline(&self) -> Option<Instant> {
@@ -183,6 +186,10 @@ impl Lifecycle {
             LifecycleState::Booting { until } | LifecycleState::Warming { until } if now < until => {
                 self.turn_ends = None;
                 vec![Action::YieldTurn]
+            }
+            LifecycleState::Booting { until } if now >= until + HELD_UP => {
+                self.state = LifecycleState::Booting { until: now + self.settings.start_timeout };
+                vec![]
             }
             LifecycleState::Booting { .. } => self.kill(KillReason::StartTimeout, now),
             // A worker that answered its health path serves requests, even with cold pages.

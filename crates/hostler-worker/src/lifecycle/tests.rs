@@ -156,6 +156,18 @@ fn a_worker_that_is_not_ready_in_time_is_killed_and_replaced() {
 }
 
 #[test]
+fn a_worker_that_boots_while_hostler_is_stopped_is_not_late() {
+    let life = booting().after(3600 * SECOND).on(LifecycleEvent::Tick).does(&[]);
+    let life = life.at_deadline().does(&[Action::YieldTurn]);
+    let life = life.on(LifecycleEvent::Listening).does(&[Action::Join]).is(LifecycleState::Ready);
+    life.dies().boots_again().at_deadline().at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
+    let silent = booting().after(3600 * SECOND).on(LifecycleEvent::Tick);
+    let resumed = silent.now;
+    let silent = silent.at_deadline().at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
+    assert_eq!(silent.now, resumed + 30 * SECOND);
+}
+
+#[test]
 fn a_slow_warm_up_does_not_keep_a_worker_out_of_the_pool() {
     let life = spawned(WorkerSettings { warmup: vec!["/".into()], ..settings() })
         .on(LifecycleEvent::Turn)
