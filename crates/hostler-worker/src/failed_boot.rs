@@ -53,9 +53,8 @@ pub(super) fn exit_code_of(error: &io::Error) -> u8 {
 
 /// Whether to give up: a worker has failed this often in a row, and no worker has ever worked.
 pub(super) fn is_hopeless(board: &[WorkerStatus], tries: u32) -> bool {
-    let works = |status: &WorkerStatus| {
-        status.has_worked || matches!(status.state, WorkerState::Ready | WorkerState::Standby)
-    };
+    // Whatever it does now: also one that hangs or is drained was ready.
+    let works = |status: &WorkerStatus| status.has_worked || status.ready_at.is_some();
     !board.iter().any(works) && board.iter().any(|status| status.failed_boots >= tries)
 }
 
@@ -89,6 +88,8 @@ impl fmt::Display for FailedBoot {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
     use crate::lifecycle::PoolRole;
     use crate::rollout::WorkerTaskId;
@@ -113,8 +114,11 @@ mod tests {
         let mut board = vec![status(1, 3), status(2, 2)];
         assert!(is_hopeless(&board, 3) && !is_hopeless(&board, 4));
         assert_eq!(failed_boots(&board), 5);
-        board[1].state = WorkerState::Ready;
-        assert!(!is_hopeless(&board, 3), "one is ready now");
+        board[1].ready_at = Some(Instant::now());
+        for state in [WorkerState::Ready, WorkerState::OutOfRotation, WorkerState::Stopping] {
+            board[1].state = state;
+            assert!(!is_hopeless(&board, 3), "one was ready, and lives: {state:?}");
+        }
         board[1] = WorkerStatus { has_worked: true, ..status(2, 4) };
         assert!(!is_hopeless(&board, 3), "one has worked before");
     }
