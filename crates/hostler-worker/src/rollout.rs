@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
-use place::{WorkerPlace, in_rotation};
+use place::{Replacement, WorkerPlace, first_ordered, in_rotation};
 use spares::{Reserve, Workers};
 pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
@@ -38,17 +38,6 @@ const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
 const DOUBLINGS: u32 = 5;
 /// The pause for a worker that answers no requests, so it cannot wait longer.
 const PAUSE_WITHOUT_SOCKET: Duration = Duration::from_secs(10);
-
-/// A replacement in progress.
-#[derive(Clone, Debug)]
-struct Replacement {
-    place: usize,
-    successor: WorkerTaskId,
-    release: u64,
-    cause: ReplaceCause,
-    /// How many times the successor has died after it was ready.
-    losses: u32,
-}
 
 /// The plan of a pool's workers: one place for each wanted worker, the spares, and at most one successor or one worker
 /// that leaves after its replacement.
@@ -99,6 +88,7 @@ impl Plan {
             RolloutEvent::Stop => self.stop(),
         };
         actions.extend(self.advance());
+        actions.extend(self.obey());
         actions.extend(self.adjust_spares(now));
         (self, actions)
     }
@@ -179,8 +169,7 @@ impl Plan {
 
     fn replace(&mut self, place: usize, cause: ReplaceCause) -> RolloutAction {
         let successor = self.new_task();
-        let (release, losses) = (self.release, 0);
-        self.replacement = Some(Replacement { place, successor, release, cause: cause.clone(), losses });
+        self.replacement = Some(Replacement::new(place, successor, self.release, cause.clone()));
         RolloutAction::Start { task: successor, index: place + 1, role: WorkerRole::Successor(cause) }
     }
 
@@ -323,22 +312,35 @@ impl Plan {
     fn recycle(&mut self, task: WorkerTaskId, reason: Reason, now: Instant) -> Vec<RolloutAction> {
         if self.reserve.lose(task) {
             // The worker is not needed, so another starts at once if one is still wanted.
-            let why = format!("recycled: {reason}").into();
-            return vec![RolloutAction::Retire { task, why }];
+            return vec![RolloutAction::Retire { task, why: format!("recycled: {reason}").into() }];
         }
-        let is_busy = self.restarting || self.replacement.is_some() || self.leaving.is_some();
-        let longest = if reason.gets_no_requests() { PAUSE_WITHOUT_SOCKET } else { Duration::MAX };
-        let is_paused = |at: Instant| now < at && at - now <= longest;
-        if is_busy || self.recycles_again_at.is_some_and(is_paused) {
+        let place = self.places.iter().position(|place| place.task == task);
+        if reason == Reason::Inspected {
+            place.into_iter().for_each(|place| self.places[place].ordered = true);
             return vec![];
         }
-        match self.places.iter().position(|place| place.task == task) {
-            Some(place) => {
-                self.forget_losses();
-                vec![self.replace(place, ReplaceCause::Recycled(reason))]
-            }
-            None => vec![],
+        let longest = if reason.gets_no_requests() { PAUSE_WITHOUT_SOCKET } else { Duration::MAX };
+        let is_paused = |at: Instant| now < at && at - now <= longest;
+        if self.is_busy() || self.recycles_again_at.is_some_and(is_paused) {
+            return vec![];
         }
+        place.map(|place| self.recycle_now(place, reason)).into_iter().collect()
+    }
+
+    fn recycle_now(&mut self, place: usize, reason: Reason) -> RolloutAction {
+        self.forget_losses();
+        self.replace(place, ReplaceCause::Recycled(reason))
+    }
+
+    /// An order waits until no other worker is being replaced, but for no pause.
+    fn obey(&mut self) -> Option<RolloutAction> {
+        let waits = self.stopping || self.is_busy();
+        let place = if waits { None } else { first_ordered(&mut self.places) };
+        place.map(|place| self.recycle_now(place, Reason::Inspected))
+    }
+
+    fn is_busy(&self) -> bool {
+        self.restarting || self.replacement.is_some() || self.leaving.is_some()
     }
 
     fn resize(&mut self, count: usize) -> Vec<RolloutAction> {

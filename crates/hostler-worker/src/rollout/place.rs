@@ -1,6 +1,6 @@
-//! One wanted worker in the plan of a pool. Decides nothing.
+//! One wanted worker in the plan of a pool, and the replacement of one. Decides nothing.
 
-use super::words::WorkerTaskId;
+use super::words::{ReplaceCause, WorkerTaskId};
 
 /// One wanted worker. Its number is its index.
 #[derive(Clone, Debug)]
@@ -15,16 +15,40 @@ pub(super) struct WorkerPlace {
     pub aside: bool,
     /// How many times it has died after it was ready, since the replacement began.
     pub losses: u32,
+    /// An operator has ordered that it is replaced.
+    pub ordered: bool,
+}
+
+/// A replacement in progress.
+#[derive(Clone, Debug)]
+pub(super) struct Replacement {
+    pub place: usize,
+    pub successor: WorkerTaskId,
+    pub release: u64,
+    pub cause: ReplaceCause,
+    /// How many times the successor has died after it was ready.
+    pub losses: u32,
+}
+
+impl Replacement {
+    pub fn new(place: usize, successor: WorkerTaskId, release: u64, cause: ReplaceCause) -> Self {
+        Self { place, successor, release, cause, losses: 0 }
+    }
 }
 
 impl WorkerPlace {
     /// A worker that boots.
     pub fn new(task: WorkerTaskId, release: u64) -> Self {
-        Self { task, release, ready: false, was_ready: false, aside: false, losses: 0 }
+        Self { task, release, ready: false, was_ready: false, aside: false, losses: 0, ordered: false }
     }
 }
 
 /// How many workers no operator has taken out of rotation.
 pub(super) fn in_rotation(places: &[WorkerPlace]) -> usize {
     places.iter().filter(|place| !place.aside).count()
+}
+
+/// The first worker whose replacement was ordered. The order is taken.
+pub(super) fn first_ordered(places: &mut [WorkerPlace]) -> Option<usize> {
+    places.iter_mut().position(|place| std::mem::take(&mut place.ordered))
 }

@@ -298,6 +298,28 @@ fn one_is_recycled_at_a_time_and_its_successor_comes_first() {
 }
 
 #[test]
+fn an_ordered_replacement_waits_for_the_others_and_for_no_pause() {
+    let order = || RolloutEvent::Due(WorkerTaskId(1), Reason::Inspected);
+    let recycle = ReplaceCause::Recycled(Reason::Inspected);
+    let start = |task| RolloutAction::Start {
+        task: WorkerTaskId(task),
+        index: 1,
+        role: WorkerRole::Successor(recycle.clone()),
+    };
+    pool(1).on(order()).does(&[start(2)]).ends(2).due(1).does(&[]).on(order()).does(&[start(3)]);
+    let pool = || pool(2).due(2).on(order()).does(&[]);
+    pool().takes_over(3).ends(2).does(&[start(4)]);
+    // A restart replaces it, too.
+    pool()
+        .on(RolloutEvent::Restart)
+        .replaced(2, 3)
+        .replaced(1, 4)
+        .replaced(3, 5)
+        .does(&[RolloutAction::Reached(1)]);
+    pool().on(RolloutEvent::Stop).ends(3).does(&[]);
+}
+
+#[test]
 fn a_worker_that_does_not_listen_any_more_is_replaced_like_one_that_is_recycled() {
     let not_listening =
         RolloutEvent::Heard(WorkerTaskId(1), WorkerReport::NotListening(Reason::NotListening));
