@@ -92,6 +92,7 @@ impl Lifecycle {
                 self.hears = true;
                 vec![]
             }
+            LifecycleEvent::Deaf => self.is_deaf(),
             LifecycleEvent::Turn if self.state == LifecycleState::Queued => self.boot(now),
             LifecycleEvent::Hung if self.is_at_work() => self.diagnose(now),
             LifecycleEvent::Diagnosed if self.is_diagnosed() => self.kill(KillReason::Hung, now),

@@ -137,6 +137,17 @@ impl Lifecycle {
         }
     }
 
+    /// It gets SIGTERM at once, and no second one: many apps end at once at that.
+    pub(super) fn is_deaf(&mut self) -> Vec<Action> {
+        match self.state {
+            LifecycleState::Stopping { term_at: Some(_), kill_at } => {
+                self.state = LifecycleState::Stopping { term_at: None, kill_at };
+                vec![Action::Terminate]
+            }
+            _ => vec![],
+        }
+    }
+
     pub(super) fn stop(&mut self, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == LifecycleState::Ready;
         match self.state {

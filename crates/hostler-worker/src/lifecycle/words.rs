@@ -32,6 +32,8 @@ pub(crate) enum LifecycleEvent {
     Warmed,
     /// The app listens for messages.
     Hears,
+    /// It cannot be told to stop: the app has closed its channel.
+    Deaf,
     /// The process that listens is gone, but the one that Hostler started lives.
     Orphaned,
     /// A request has taken longer than `hang_timeout`.

@@ -38,9 +38,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             Action::Diagnose => return self.diagnose(),
             Action::SayShutdown => {
                 self.dismiss();
-                if !self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown)) {
-                    return self.perform(Action::Terminate);
-                }
+                let hears = self.running.as_ref().is_some_and(|running| running.say(ToWorker::Shutdown));
+                return (!hears).then_some(LifecycleEvent::Deaf);
             }
             Action::Terminate => {
                 self.dismiss();

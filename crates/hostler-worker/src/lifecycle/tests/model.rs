@@ -12,6 +12,7 @@ fn event() -> impl Strategy<Value = LifecycleEvent> {
         2 => Just(LifecycleEvent::Warmed),
         1 => any::<bool>().prop_map(|proven| LifecycleEvent::SpawnFailed { proven }),
         1 => Just(LifecycleEvent::Hears),
+        1 => Just(LifecycleEvent::Deaf),
         1 => Just(LifecycleEvent::Orphaned),
         1 => Just(LifecycleEvent::Hung),
         1 => Just(LifecycleEvent::Diagnosed),

@@ -17,6 +17,17 @@ fn a_listening_worker_gets_shutdown_only_after_its_last_request() {
 }
 
 #[test]
+fn a_worker_that_has_closed_its_channel_gets_one_sigterm() {
+    let life = ready().on(LifecycleEvent::Hears).on(LifecycleEvent::Stop);
+    let life = life.does(&[Action::Leave, Action::SayShutdown]);
+    let start = life.now;
+    let life = life.on(LifecycleEvent::Deaf).does(&[Action::Terminate]).on(LifecycleEvent::Deaf).does(&[]);
+    let life = life.at_deadline().does(&[Action::Kill(KillReason::StopTimeout)]);
+    assert_eq!(life.now - start, 10 * SECOND);
+    ready().on(LifecycleEvent::Deaf).does(&[]);
+}
+
+#[test]
 fn a_retiring_worker_waits_for_its_last_request_at_most_the_hang_timeout() {
     let life = ready().on(LifecycleEvent::Retire);
     let start = life.now;
