@@ -83,6 +83,15 @@ pub(super) fn choose(
     Ok(place.task)
 }
 
+/// Shows at once that the worker leaves for a snapshot, so that the next order does not count on it. A worker that refuses shows how it is.
+pub(super) fn show(board: &mut [WorkerStatus], task: WorkerTaskId, kind: InspectionKind) {
+    let is_free = |place: &WorkerStatus| place.state == WorkerState::Ready && place.inspection.is_none();
+    let place = board.iter_mut().find(|place| place.task == task && is_free(place));
+    if let (Some(place), InspectionKind::Heap { .. }) = (place, kind) {
+        place.inspection = Some(kind);
+    }
+}
+
 /// The worker of this number, and not its successor on probation or a predecessor that leaves.
 pub(super) fn regular(board: &[WorkerStatus], worker: usize) -> Option<&WorkerStatus> {
     board.iter().find(|place| place.index == worker && place.role == PoolRole::Regular)

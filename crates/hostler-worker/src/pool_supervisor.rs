@@ -172,14 +172,20 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         let chosen =
             inspection::choose(&self.shared.board.borrow(), self.shared.pool.name(), worker, order.kind);
         match chosen {
-            Ok(task) => self.order(task, WorkerCommand::Inspect(order)),
+            Ok(task) => {
+                self.shared.board.send_modify(|board| inspection::show(board, task, order.kind));
+                self.order(task, WorkerCommand::Inspect(order));
+            }
             Err(why) => order.refuse(why),
         }
     }
 
     fn rotate(&self, RotationOrder { worker, rotation, answer }: RotationOrder) {
         let chosen = rotation::choose(&self.shared.board.borrow(), self.shared.pool.name(), worker, rotation);
-        let told = chosen.map(|task| self.order(task, WorkerCommand::Rotate(rotation)));
+        let told = chosen.map(|task| {
+            self.shared.board.send_modify(|board| rotation::show(board, task, rotation));
+            self.order(task, WorkerCommand::Rotate(rotation));
+        });
         // The caller may have left.
         let _ = answer.send(told);
     }

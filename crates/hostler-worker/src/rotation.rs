@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::inspection::{has_another, regular, unknown};
+use super::lifecycle::Drain;
 use super::rollout::WorkerTaskId;
 use super::snapshot::{WorkerState, WorkerStatus};
 
@@ -60,11 +62,20 @@ pub(super) fn choose(
     }
 }
 
+/// Shows at once that the worker leaves, so that the next order does not count on it. A worker that cannot obey shows how it is.
+pub(super) fn show(board: &mut [WorkerStatus], task: WorkerTaskId, rotation: Rotation) {
+    let place = board.iter_mut().find(|place| place.task == task && place.state == WorkerState::Ready);
+    if let (Some(place), Rotation::Out { length, .. }) = (place, rotation) {
+        let since = Instant::now();
+        place.state = WorkerState::OutOfRotation;
+        place.drain = Some(Drain { since, until: length.map(|length| since + length) });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::{Drain, PoolRole};
-    use tokio::time::Instant;
+    use crate::lifecycle::PoolRole;
 
     const OUT: Rotation = Rotation::Out { length: None, force: false };
     const FORCED: Rotation = Rotation::Out { length: None, force: true };

@@ -52,7 +52,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             Some(WorkerCommand::Hung(id)) => (self.member() == Some(id) || self.leaving.includes(id))
                 .then_some(LifecycleEvent::Hung)
                 .and_then(|hung| self.put_off(hung)),
-            Some(WorkerCommand::Inspect(order)) => self.inspect(order),
+            Some(WorkerCommand::Inspect(order)) => {
+                let event = self.inspect(order);
+                self.publish();
+                event
+            }
             Some(WorkerCommand::Rotate(rotation)) => Some(self.rotate(rotation)),
             None => {
                 self.abandoned = true;

@@ -72,7 +72,6 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             // It was drained before.
             self.requests_have_ended();
         }
-        self.publish();
         is_heap.then_some(LifecycleEvent::SetAside)
     }
 

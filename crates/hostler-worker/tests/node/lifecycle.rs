@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_worker::WorkerState;
+use hostler_worker::{InspectionEvent, InspectionKind, Rotation, WorkerState};
 use rustix::process::Signal;
 
 use super::support::*;
@@ -23,6 +23,27 @@ async fn a_killed_worker_is_replaced_at_once_and_its_slot_never_given_out_meanwh
     for _ in 0..4 {
         assert_ne!(test_pool.get("/").await, pid.to_string());
     }
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn two_orders_at_once_do_not_take_both_workers_out() {
+    let test_pool = test_pool(PLAIN).with(|settings| settings.count = 2).started().await;
+    let drain = |worker| test_pool.workers.rotate(worker, Rotation::Out { length: None, force: false });
+    let (one, other) = (drain(1), drain(2));
+    one.await.unwrap();
+    let why = other.await.unwrap_err();
+    assert!(why.contains("is the only worker of pool"), "{why}");
+    test_pool.get("/").await;
+    test_pool.workers.rotate(1, Rotation::In).await.unwrap();
+    test_pool.is_ready().await;
+
+    let heap = InspectionKind::Heap { wait: Duration::from_secs(30), force: false };
+    let (mut one, mut other) =
+        (test_pool.workers.inspect(Some(1), heap), test_pool.workers.inspect(Some(2), heap));
+    assert!(matches!(one.recv().await, Some(InspectionEvent::Began { worker: 1, .. })));
+    assert!(matches!(other.recv().await, Some(InspectionEvent::Refused(_))));
+    drop(one);
     test_pool.stop().await;
 }
 
