@@ -16,7 +16,7 @@ impl Lifecycle {
         self.can_be_drained() && !self.aside_for.snapshot
     }
 
-    fn can_be_drained(&self) -> bool {
+    pub fn can_be_drained(&self) -> bool {
         let is_there = matches!(self.state, LifecycleState::Ready | LifecycleState::Aside { .. });
         is_there && self.role == PoolRole::Regular
     }

@@ -16,7 +16,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                     Some(length) => format!("for {}", humantime::format_duration(length)),
                     None => format!("until `hostler undrain {name}`"),
                 };
-                self.note(format!("drained {end}: it gets no more requests"));
+                // It may have died since the order.
+                if self.life.can_be_drained() {
+                    self.note(format!("drained {end}: it gets no more requests"));
+                }
                 LifecycleEvent::Drain { until: length.map(|length| Instant::now() + length) }
             }
             Rotation::In => LifecycleEvent::Undrain,
@@ -30,7 +33,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.note("in rotation: it gets requests again".into());
             }
             (before, state @ LifecycleState::Aside { finished: true })
-                if before != state && self.inspection.is_none() =>
+                if before != state && self.life.drain().is_some() =>
             {
                 self.note("drained: its last request has ended".into());
             }

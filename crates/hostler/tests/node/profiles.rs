@@ -288,6 +288,16 @@ async fn a_worker_that_dies_meanwhile_is_reported() {
 }
 
 #[tokio::test]
+async fn a_worker_that_is_drained_during_its_profile_says_when_its_requests_have_ended() {
+    let site = plan(2).started().await;
+    let profile = begin(&site, &["profile", "app/1", "--seconds", "2"]);
+    shows(&site, 1, "inspection", "profile".into()).await;
+    hostler(&site, &["drain", "app/1"]).await.assert_exit(0);
+    site.logged("app/1: drained: its last request has ended").await;
+    profile.await.unwrap().assert_exit(0);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_ends_its_profile() {
     let site = plan(1).started().await;
     let mut stream = TcpStream::connect(site.admin()).await.unwrap();
