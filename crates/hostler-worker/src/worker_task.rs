@@ -42,10 +42,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 // Before the news: a worker that sends messages without end must not delay a deadline.
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(LifecycleEvent::Tick),
                 () = self.leaving.ended() => Some(LifecycleEvent::Finished),
-                Ok(()) = self.settings.changed() => {
-                    self.adopt_settings();
-                    None
-                }
+                Ok(()) = self.settings.changed() => self.adopt_settings(),
                 Some((generation, news)) = self.news_receiver.recv() => {
                     if generation == self.status.generation { self.hear(news) } else { None }
                 }

@@ -66,7 +66,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     /// Applies the settings that a running worker can take. The others wait for the next boot.
-    pub(super) fn adopt_settings(&mut self) {
+    pub(super) fn adopt_settings(&mut self) -> Option<LifecycleEvent> {
+        let awaited_health = self.life.awaits_health();
         let settings = self.settings.borrow_and_update().clone();
         if let (Some(membership), Some(capacity)) = (&self.membership, &self.status.capacity) {
             capacity.apply(&membership.gauge(), settings.slots);
@@ -74,6 +75,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         self.status.slots = settings.slots;
         self.life.adopt(settings);
         self.tell_cpus();
+        if self.life.awaits_health() {
+            // The path may be another one.
+            self.check_health();
+        } else if awaited_health {
+            self.running.as_mut()?.ask(std::future::ready(()));
+            return Some(LifecycleEvent::Healthy);
+        }
+        None
     }
 
     /// The process is gone. First the worker leaves the pool, then its last output goes to the log.

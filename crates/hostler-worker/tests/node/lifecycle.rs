@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use hostler_worker::{InspectionEvent, InspectionKind, Rotation, WorkerState};
+use hostler_worker::{
+    InspectionEvent, InspectionKind, Rotation, SettingsChange, WorkerSettings, WorkerState,
+};
 use rustix::process::Signal;
 
 use super::support::*;
@@ -133,6 +135,24 @@ async fn a_worker_that_is_never_healthy_is_killed_with_its_last_answer() {
     eventually("killed", || test_pool.worker().last_error.is_some()).await;
     test_pool.assert_logged("its health path /healthz has not answered 2xx within its start_timeout (2 s); its last result: answered 503");
     test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn a_booting_worker_is_asked_for_the_health_path_of_a_reload() {
+    for health in [Some("/right".to_owned()), None] {
+        let app = "require('http').createServer((req, res) => {
+            console.log(`asked for ${req.url}`);
+            res.statusCode = req.url === '/right' ? 200 : 503;
+            res.end();
+        }).listen(3000);";
+        let test_pool = test_pool(app).with(|settings| settings.health = Some("/wrong".to_owned())).start();
+        eventually("asked", || test_pool.log().contains("asked for /wrong")).await;
+        let settings = WorkerSettings { health, ..test_pool.settings.clone() };
+        assert_eq!(test_pool.workers.update(settings), SettingsChange::Applied);
+        test_pool.is_ready().await;
+        assert_eq!(test_pool.worker().generation, 1);
+        test_pool.stop().await;
+    }
 }
 
 #[tokio::test]
