@@ -274,10 +274,12 @@ impl ScalingPolicy {
         now: Instant,
     ) -> ScalingVerdict {
         let is_booting = look.ready < count && !look.failing;
+        // An operator decides what becomes of a worker that is out of rotation, also in a pool whose others fail.
+        let stays = is_booting || look.aside > 0;
         let idle = now - self.used_at;
         let idle_limit =
             if look.failing { limits.shrink_after.max(FAILED_SLEEPS_AFTER) } else { limits.shrink_after };
-        if count > limits.least && !is_booting && look.last_is_idle && idle >= idle_limit {
+        if count > limits.least && !stays && look.last_is_idle && idle >= idle_limit {
             self.calm_since = None;
             return ScalingVerdict::Shrink { to: limits.least, why: ScalingReason::Idle(idle) };
         }

@@ -258,3 +258,16 @@ fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
     assert_eq!(verdict(ScalingLook { used: true, ..look }), ScalingVerdict::Stay);
     assert_eq!(verdict(ScalingLook { aside: 1, ..look }), ScalingVerdict::Stay, "worker 1 is drained");
 }
+
+#[test]
+fn a_pool_whose_only_worker_is_drained_does_not_fall_asleep() {
+    let mut model = Model::new(0, 4, 8.0);
+    model.policy.woken(model.now);
+    let now = model.now + 60 * MINUTE;
+    let idle = ScalingLook { wait: Duration::ZERO, used: false, load: 0.0, last_is_idle: true, ..WAITING };
+    // Its crash may be hours ago.
+    let look = ScalingLook { ready: 0, failing: true, ..idle };
+    let verdict = |look| model.policy.clone().step(model.limits, 1, look, now);
+    assert_eq!(verdict(ScalingLook { aside: 1, ..look }), ScalingVerdict::Stay);
+    assert!(matches!(verdict(look), ScalingVerdict::Shrink { to: 0, .. }));
+}
