@@ -334,6 +334,13 @@ impl WorkerLog {
         }
     }
 
+    /// Writes the beginnings of lines whose end will not be read.
+    pub fn cut_off(&self, tail: &Tail, pid: u32) {
+        for (stream, line) in tail.begun() {
+            self.record(LogEntry::Output { stream, line, is_whole: false, pid });
+        }
+    }
+
     fn record(&self, entry: LogEntry) {
         (self.sink)(WorkerRecord { pool: Arc::clone(&self.pool), worker: self.worker, entry });
     }

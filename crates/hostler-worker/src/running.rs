@@ -387,5 +387,6 @@ impl RunningProcess {
     pub async fn read_last_output(&mut self) {
         self.tasks.abort_all();
         let _ = timeout(LAST_OUTPUT, async { while self.output.join_next().await.is_some() {} }).await;
+        self.output.shutdown().await;
     }
 }

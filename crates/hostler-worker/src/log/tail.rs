@@ -98,6 +98,11 @@ impl Tail {
         }
     }
 
+    /// What is there of lines whose end has not come.
+    pub(super) fn begun(&self) -> Vec<(OutputStream, String)> {
+        self.lock().begun.clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, LastLines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -103,6 +103,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
             }
             running.read_last_output().await;
+            self.log.cut_off(&running.tail, running.pid());
             self.port_in_use = running.port_in_use();
             let when = match self.life.state() {
                 LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {

@@ -138,6 +138,21 @@ async fn a_worker_that_is_never_healthy_is_killed_with_its_last_answer() {
 }
 
 #[tokio::test]
+async fn a_last_line_without_an_end_is_logged_also_if_another_process_holds_the_pipe() {
+    let app = format!(
+        "if (process.env.HOSTLER_GENERATION === '1') {{
+            require('child_process').spawn('sleep', ['5'], {{ detached: true, stdio: 'inherit' }});
+            process.stdout.write('no end of this line');
+            process.exit(1);
+        }}
+        {PLAIN}"
+    );
+    let test_pool = test_pool(&app).started().await;
+    assert_eq!(test_pool.log().matches("no end of this line").count(), 1, "{}", test_pool.log());
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_booting_worker_is_asked_for_the_health_path_of_a_reload() {
     for health in [Some("/right".to_owned()), None] {
         let app = "require('http').createServer((req, res) => {
