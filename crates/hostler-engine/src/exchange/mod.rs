@@ -9,6 +9,7 @@ mod copies;
 mod costs;
 pub mod cut;
 pub mod deadline;
+mod disk;
 mod durations;
 pub mod edits;
 mod expected_cost;
@@ -49,6 +50,7 @@ pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTu
 pub use costs::{BySpan, LedgerRow};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
+pub use disk::DiskThreads;
 pub use durations::{DurationsView, RequestKind};
 pub use edits::{Edit, Edits};
 pub use expected_cost::{CostLearner, ExpectedCost};

@@ -9,9 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
-use tokio::runtime::Handle;
 
+use super::disk::DiskThreads;
 use super::memory::{MemoryAccount, MemoryBudget, Reservation};
+
+/// How many threads of the process may wait for the folder at once. With those for served files, they are fewer than a thread of the data
+/// plane has.
+const MOST_THREADS: usize = 128;
 
 /// The folder and the limits. Connections share the limits as they share memory: one alone can hold half of each.
 #[derive(Debug)]
@@ -19,6 +23,7 @@ pub struct Spool {
     space: Arc<MemoryBudget>,
     /// How many files may exist: each takes a file descriptor.
     files: Arc<MemoryBudget>,
+    threads: DiskThreads,
     /// Answers of which a part was stored here.
     answers: AtomicU64,
     folder: ArcSwap<PathBuf>,
@@ -45,8 +50,14 @@ pub struct SpoolFull;
 
 impl Spool {
     pub fn new(limit: u64, files: u64, folder: PathBuf) -> Arc<Self> {
+        Self::with_threads(DiskThreads::new(MOST_THREADS), limit, files, folder)
+    }
+
+    /// A spool with these threads, for what may block.
+    pub fn with_threads(threads: DiskThreads, limit: u64, files: u64, folder: PathBuf) -> Arc<Self> {
         let (space, files) = (MemoryBudget::new(limit), MemoryBudget::new(files));
-        Arc::new(Self { space, files, answers: AtomicU64::new(0), folder: ArcSwap::from_pointee(folder) })
+        let (answers, folder) = (AtomicU64::new(0), ArcSwap::from_pointee(folder));
+        Arc::new(Self { space, files, threads, answers, folder })
     }
 
     /// The folder of new files.
@@ -102,6 +113,7 @@ impl SpoolAccount {
     pub fn file(&self) -> SpoolFile {
         SpoolFile {
             folder: self.spool.folder.load_full(),
+            threads: self.spool.threads.clone(),
             space: self.space.reservation(),
             place: self.files.reservation(),
             file: None,
@@ -116,6 +128,7 @@ impl SpoolAccount {
 #[derive(Debug)]
 pub struct SpoolFile {
     folder: Arc<PathBuf>,
+    threads: DiskThreads,
     space: Reservation,
     /// One of the files that may exist, from the first claim on.
     place: Reservation,
@@ -126,6 +139,11 @@ pub struct SpoolFile {
 }
 
 impl SpoolFile {
+    /// The threads on which the methods that may block are called.
+    pub fn threads(&self) -> DiskThreads {
+        self.threads.clone()
+    }
+
     /// Reserves room for further bytes. Never blocks.
     pub fn claim(&mut self, bytes: u64) -> Result<(), SpoolFull> {
         match self.place.resize(1) && self.space.resize(self.space.bytes() + bytes) {
@@ -199,11 +217,7 @@ impl Drop for SpoolFile {
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
         let (space, place) = (self.space.take(), self.place.take());
-        let close = move || drop((file, space, place));
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(close)),
-            Err(_) => close(),
-        }
+        self.threads.release((file, space, place));
     }
 }
 
@@ -268,7 +282,6 @@ mod tests {
         file.claim(10).unwrap();
         file.append(&[1; 10]).unwrap();
         drop(file);
-        tokio::task::spawn_blocking(|| {}).await.unwrap();
         while spool.view().used > 0 {
             tokio::task::yield_now().await;
         }

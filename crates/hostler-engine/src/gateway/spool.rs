@@ -44,7 +44,9 @@ pub async fn read_whole<D: Downstream>(
             let account = client.spool().ok_or(BodyError::Storage(ErrorKind::Unsupported))?;
             let mut file = spill.unwrap_or_else(|| account.file());
             claim(&mut file, &account, piece.len() as u64, length)?;
-            spill = Some(blocking(move || file.append(&piece).map(|()| file)).await?);
+            let appending = file.threads().run(move || file.append(&piece).map(|()| file));
+            // Boxed, so that requests without a file do not carry the room for it.
+            spill = Some(Box::pin(appending).await.map_err(failure)?);
             piece = Vec::new();
             // Shrinking never fails.
             let _ = reservation.resize(0);
@@ -82,14 +84,11 @@ fn claim(
     })
 }
 
-async fn blocking<T: Send + 'static>(
-    act: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, BodyError> {
-    match tokio::task::spawn_blocking(act).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) if is_full(&error) => Err(BodyError::DiskFull(error.kind())),
-        Ok(Err(error)) => Err(BodyError::Storage(error.kind())),
-        Err(_) => Err(BodyError::Storage(ErrorKind::Other)),
+/// Why a body could not be stored.
+fn failure(error: std::io::Error) -> BodyError {
+    match is_full(&error) {
+        true => BodyError::DiskFull(error.kind()),
+        false => BodyError::Storage(error.kind()),
     }
 }
 
@@ -103,11 +102,10 @@ mod tests {
     use super::*;
     use crate::gateway::refusal::Refusal;
 
-    #[tokio::test]
-    async fn a_full_disk_is_overload_and_another_failure_of_it_is_not() {
+    #[test]
+    fn a_full_disk_is_overload_and_another_failure_of_it_is_not() {
         for (errno, status, reason) in [(Errno::NOSPC, 503, "spool_full"), (Errno::ACCESS, 500, "storage")] {
-            let failed = blocking::<()>(move || Err(errno.into())).await.unwrap_err();
-            let facts = Refusal::Body(failed).facts();
+            let facts = Refusal::Body(failure(errno.into())).facts();
             assert_eq!((facts.status, facts.reason), (status, reason));
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use hostler_wire::{BodyLength, ChunkStart, Fields, Name, turn, write_end};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn};
 
 use super::link::Link;
 use super::request::{is_ours, is_underscore_alias, needs_trust};
@@ -201,10 +201,10 @@ impl Spilled {
         let task = self.reading.get_or_insert_with(|| {
             let (file, at) = (self.file.clone(), self.at);
             let size = (self.length - at).min(FILE_PIECE) as usize;
-            tokio::task::spawn_blocking(move || {
+            spawn(self.file.threads().run(move || {
                 let mut piece = vec![0; size];
                 file.read_at(&mut piece, at).map(|()| piece)
-            })
+            }))
         });
         let outcome = ready!(std::pin::Pin::new(task).poll(cx));
         self.reading = None;

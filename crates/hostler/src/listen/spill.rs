@@ -5,7 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinHandle, spawn};
 
 use hostler_engine::exchange::{SpoolAccount, SpoolFile};
 
@@ -36,7 +36,7 @@ pub(super) struct Spill {
 /// The file, or the one operation on it that runs on a blocking thread.
 enum Disk {
     Idle(SpoolFile),
-    Busy(JoinHandle<Done>),
+    Busy(JoinHandle<io::Result<Done>>),
     Lost,
 }
 
@@ -143,7 +143,7 @@ impl Spill {
                         self.disk = Disk::Busy(doing);
                         return Ok(());
                     }
-                    Poll::Ready(done) => self.settle(done.map_err(io::Error::other)?, into)?,
+                    Poll::Ready(done) => self.settle(done.map_err(io::Error::other)??, into)?,
                 },
                 Disk::Idle(mut file) => {
                     if ended {
@@ -173,7 +173,7 @@ impl Spill {
         }
     }
 
-    fn reading(&mut self, mut file: SpoolFile, wanted: usize) -> JoinHandle<Done> {
+    fn reading(&mut self, mut file: SpoolFile, wanted: usize) -> JoinHandle<io::Result<Done>> {
         let at = self.read;
         let length = (self.end - at).min(wanted as u64) as usize;
         let after = at + length as u64;
@@ -181,14 +181,14 @@ impl Spill {
         if frees {
             self.freed = after;
         }
-        spawn_blocking(move || {
+        spawn(file.threads().run(move || {
             let mut bytes = vec![0; length];
             let outcome = file.read_at(&mut bytes, at);
             if frees {
                 file.free(after);
             }
-            Done { file, bytes, outcome, is_read: true }
-        })
+            Ok(Done { file, bytes, outcome, is_read: true })
+        }))
     }
 
     fn settle(&mut self, done: Done, into: &mut Vec<u8>) -> io::Result<()> {
@@ -210,9 +210,9 @@ impl Spill {
     }
 }
 
-fn writing(mut file: SpoolFile, bytes: Vec<u8>) -> JoinHandle<Done> {
-    spawn_blocking(move || {
+fn writing(mut file: SpoolFile, bytes: Vec<u8>) -> JoinHandle<io::Result<Done>> {
+    spawn(file.threads().run(move || {
         let outcome = file.append(&bytes);
-        Done { file, bytes, outcome, is_read: false }
-    })
+        Ok(Done { file, bytes, outcome, is_read: false })
+    }))
 }

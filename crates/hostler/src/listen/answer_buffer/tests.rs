@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use hostler_engine::exchange::{MemoryBudget, Spool, Sweep};
+use hostler_engine::exchange::{DiskThreads, MemoryBudget, Spool, Sweep};
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
 
 #[test]
 fn a_file_returns_its_bytes_in_order() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let spool = Spool::new(10 << 20, 100, std::env::temp_dir());
         let mut spill = Spill::new(&spool.account());
@@ -94,6 +94,40 @@ fn a_file_returns_its_bytes_in_order() {
             tokio::task::yield_now().await;
         }
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_system_that_hangs_ends_the_answer_after_a_minute() {
+    let threads = DiskThreads::new(1);
+    let spool = Spool::with_threads(threads.clone(), 10 << 20, 100, std::env::temp_dir());
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let hanging = tokio::spawn(threads.run(move || {
+        let _ = ended.recv();
+        Ok(())
+    }));
+    tokio::task::yield_now().await;
+    let mut spill = Spill::new(&spool.account());
+    let room = spill.room();
+    spill.place().resize(room, 1);
+    spill.took(room);
+    let mut poll = || spill.poll(&mut Context::from_waker(Waker::noop()), &mut Vec::new(), 0, true);
+    let mut looks = 0;
+    let error = loop {
+        match poll() {
+            Err(error) => break error,
+            Ok(()) => tokio::time::advance(Duration::from_secs(1)).await,
+        }
+        looks += 1;
+        assert!(looks < 100, "the answer still waits");
+    };
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert!(looks >= 59, "it waited for {looks} seconds");
+    drop(end);
+    let _ = hanging.await;
+    drop(spill);
+    while spool.view().used > 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 fn slow(
