@@ -5,6 +5,8 @@ use hostler_wire::{Fields, Name, ResponseHead, tokens};
 use super::Coding;
 
 const KEY: &[u8] = b"Accept-Encoding";
+/// The fields with a digest of the bytes of a body.
+pub(super) const DIGESTS: [Name; 4] = [Name::ContentDigest, Name::ReprDigest, Name::Digest, Name::ContentMd5];
 
 /// The head of an encoded response.
 pub fn encoded(head: &ResponseHead, coding: Coding) -> ResponseHead {
@@ -18,6 +20,14 @@ pub fn encoded(head: &ResponseHead, coding: Coding) -> ResponseHead {
     new.fields.add(b"Content-Encoding", coding.name().as_bytes());
     new.fields.add(b"Vary", &varied(&head.fields));
     new
+}
+
+/// The trailers of an encoded response: without those that are about the bytes before encoding. `None` if none is left.
+pub fn trailers(trailers: &Fields) -> Option<Fields> {
+    trailers.trailing(|name| {
+        let known = Name::of(name);
+        known != Name::Etag && !DIGESTS.contains(&known)
+    })
 }
 
 /// The head of a response that other clients would get encoded.
@@ -124,6 +134,16 @@ mod tests {
             "200 Fine\nConnection: X-Secret\nContent-Type: text/html\nContent-Length: 5\nETag: \"a\"\n\
              Accept-Ranges: bytes\nX-One: 1\nX-One: 2\nVary: Origin, Accept-Encoding\n"
         );
+    }
+
+    #[test]
+    fn trailers_about_the_bytes_before_encoding_are_left_out() {
+        let mut fields = Fields::default();
+        for name in ["Content-Digest", "content-md5", "Repr-Digest", "Digest", "ETag", "X-Sum"] {
+            fields.add(name.as_bytes(), b"1");
+        }
+        let left = trailers(&fields).unwrap();
+        assert_eq!(left.iter().map(|(_, name, _)| name).collect::<Vec<_>>(), [b"X-Sum"]);
     }
 
     #[test]

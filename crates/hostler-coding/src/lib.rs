@@ -12,7 +12,7 @@ mod stream;
 pub use accept::choose;
 pub use allowance::{Allowance, EncoderMemory, MemoryGrant, Usage};
 pub use encoder::{Encoder, EncoderEffort};
-pub use head::{encoded, revalidated, varying};
+pub use head::{encoded, revalidated, trailers, varying};
 pub use media::MediaRange;
 pub use plan::{EncodingDecision, EncodingPlan};
 pub use stream::{EncodedStream, Flow, StreamError};

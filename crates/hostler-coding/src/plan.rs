@@ -2,6 +2,7 @@
 
 use hostler_wire::{Fields, Name, ResponseHead, tokens};
 
+use super::head::DIGESTS;
 use super::{Coding, EncoderEffort, MediaRange, accept};
 
 /// The operator's settings for encoding.
@@ -50,11 +51,11 @@ impl EncodingPlan {
         if matches!(answer.status, 204 | 205) || length.is_some_and(|length| length < self.min_size.max(1)) {
             return false;
         }
-        // A body that already has a coding stays as it is. A digest is for exactly these bytes.
-        let hands_off =
-            [Name::ContentEncoding, Name::ContentDigest, Name::ReprDigest, Name::Digest, Name::ContentMd5];
+        // A body that already has a coding stays as it is. A digest is for exactly these bytes, also one that comes after them.
         let has = |name| answer.fields.first(name).is_some();
-        if hands_off.into_iter().any(has) || forbids(&answer.fields) {
+        let mut trailers = answer.fields.all(Name::Trailer).flat_map(tokens).map(Name::of);
+        let has_digest = DIGESTS.into_iter().any(has) || trailers.any(|name| DIGESTS.contains(&name));
+        if has(Name::ContentEncoding) || has_digest || forbids(&answer.fields) {
             return false;
         }
         if answer.status != 206 && has(Name::ContentRange) {
@@ -139,6 +140,8 @@ mod tests {
             (200, &[html, ("Content-Encoding", "identity")], None, EncodingDecision::Leave),
             (200, &[html, ("Content-Range", "bytes 0-1/2")], None, EncodingDecision::Leave),
             (200, &[html, ("Repr-Digest", "sha-256=:AA==:")], None, EncodingDecision::Leave),
+            (200, &[html, ("Trailer", "X-Sum, content-md5")], None, EncodingDecision::Leave),
+            (200, &[html, ("Trailer", "X-Sum")], None, encode),
             (200, &[html, ("Cache-Control", "public, No-Transform")], None, EncodingDecision::Leave),
             (200, &[html, ("Cache-Control", "public, max-age=3")], None, encode),
             (200, &[("Content-Type", "text/event-stream")], None, EncodingDecision::Leave),

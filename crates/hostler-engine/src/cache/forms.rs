@@ -70,7 +70,7 @@ impl SharedBody {
         let Some(stream) = encoder() else { return Encoded::NoRoom(self) };
         let head = Arc::new(coding::encoded(&self.head, coding));
         let of = self.head.clone();
-        let mut encoding = FormEncoding { stream, reading: self.reading };
+        let mut encoding = FormEncoding { stream, reading: self.reading, trailers: None };
         let incoming_body = IncomingBody::counted(shared_cache.memory.max_entry(), share);
         let making = Making { shared_cache, key, of, coding, head: head.clone(), flight };
         let reading = incoming_body.reading().expect("invariant: nothing has come yet");
@@ -151,12 +151,16 @@ impl Making {
 struct FormEncoding {
     stream: EncodedStream,
     reading: BodyReading,
+    trailers: Option<Fields>,
 }
 
 impl BodyFeed for FormEncoding {
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, _: usize) -> Poll<Result<bool, Cut>> {
-        let Self { stream, reading } = self;
+        let Self { stream, reading, trailers } = self;
         let came = stream.poll(cx, into, |cx, plain, max| reading.poll_body(cx, plain, max));
+        if let Poll::Ready(Ok(true)) = came {
+            *trailers = reading.trailers().and_then(coding::trailers);
+        }
         came.map_err(|error| match error {
             StreamError::Source(cut) => cut,
             StreamError::Encoder(error) => Cut(format!("it could not be encoded: {error}").into()),
@@ -164,6 +168,6 @@ impl BodyFeed for FormEncoding {
     }
 
     fn trailers(&self) -> Option<&Fields> {
-        self.reading.trailers()
+        self.trailers.as_ref()
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct EncodedBody {
     stream: Option<EncodedStream>,
     /// True if the body is encoded, so that its length is unknown.
     is_encoded: bool,
+    /// The trailers of a body that was encoded to its end.
+    trailers: Option<Fields>,
 }
 
 /// Why a body breaks off, by its source.
@@ -124,7 +126,8 @@ impl ResponseBody {
     }
 
     fn with_head(self, head: ResponseHead, stream: Option<EncodedStream>, is_encoded: bool) -> Self {
-        Self::EncodedBody(Box::new(EncodedBody { response_body: self, head, stream, is_encoded }))
+        let encoded = EncodedBody { response_body: self, head, stream, is_encoded, trailers: None };
+        Self::EncodedBody(Box::new(encoded))
     }
 
     /// The length of the body. For an answer to HEAD: of the body that a GET would get.
@@ -294,6 +297,7 @@ impl ResponseBody {
             Self::Member(call) => call.trailers(),
             Self::Own(_) => None,
             Self::Shared(shared) => shared.reading.trailers(),
+            Self::EncodedBody(encoded) if encoded.stream.is_some() => encoded.trailers.as_ref(),
             Self::EncodedBody(encoded) => encoded.response_body.trailers(),
         }
     }
@@ -346,9 +350,12 @@ impl EncodedBody {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, BodyFailure>> {
-        let Self { response_body, stream, .. } = self;
+        let Self { response_body, stream, trailers, .. } = self;
         let Some(stream) = stream else { return response_body.poll_body(cx, into, max) };
         let came = stream.poll(cx, into, |cx, plain, max| response_body.poll_body(cx, plain, max));
+        if let Poll::Ready(Ok(true)) = came {
+            *trailers = response_body.trailers().and_then(coding::trailers);
+        }
         came.map_err(|error| match error {
             StreamError::Source(failure) => failure,
             StreamError::Encoder(error) => BodyFailure::Encoder(error),

@@ -153,6 +153,26 @@ async fn small_encoded_partial_and_no_transform_answers_are_not_compressed() {
 }
 
 #[tokio::test]
+async fn a_digest_after_the_body_is_never_that_of_other_bytes() {
+    let answer = |trailer: &str| {
+        let (length, page) = (page().len(), page());
+        text(format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{trailer}Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{page}\r\n0\r\nContent-MD5: x\r\nX-Sum: 9\r\n\r\n"
+        ))
+    };
+    let script = move |named: bool| answer(if named { "Trailer: Content-MD5\r\n" } else { "" });
+    let app = upstream().script(move |seen| script(seen.target() == "/named")).start().await;
+    let site = in_front_of(&app, ON).await;
+    let mut client = site.connect().await;
+    let named = get(&mut client, "/named", "Accept-Encoding: gzip\r\n").await;
+    named.assert_ok(&page()).assert_no_field("content-encoding");
+    assert_eq!(named.trailers, ["Content-MD5: x", "X-Sum: 9"]);
+    let encoded = get_encoded(&mut client, "/", "Accept-Encoding: gzip\r\n").await;
+    assert_eq!(plain(&encoded), page());
+    assert_eq!(encoded.trailers, ["X-Sum: 9"]);
+}
+
+#[tokio::test]
 async fn the_first_part_of_a_compressed_page_arrives_before_the_rest_exists() {
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n";
