@@ -45,12 +45,17 @@ pub(super) async fn stand_in(exchange: &mut Exchange, refusal: &Refusal, max_bod
     let body = std::mem::take(&mut exchange.body);
     let small =
         matches!(&body, Body::Memory(bytes) if bytes.len() <= MAX_INLINE) && coding == BatchCoding::Identity;
+    // A file system that hangs must not keep the turn of other batches.
+    let threads = if let Body::Spilled(file, _) = &body { Some(file.threads()) } else { None };
     let answer = move || answer(&body, coding, most, &cause);
     if small {
         return answer();
     }
     let _turn = LARGE_BATCHES.acquire().await.ok()?;
-    tokio::task::spawn_blocking(answer).await.ok().flatten()
+    match threads {
+        Some(threads) => Box::pin(threads.run(move || Ok(answer()))).await.ok().flatten(),
+        None => tokio::task::spawn_blocking(answer).await.ok().flatten(),
+    }
 }
 
 fn answer(body: &Body, coding: BatchCoding, most: u64, cause: &RenderFailure) -> Option<Vec<u8>> {
