@@ -265,9 +265,10 @@ impl Exchange {
         self.counters = Some(counters.clone());
     }
 
-    /// The answer is complete. Drops the route, unless the end of the exchange concerns the route's pool. Reason: a pool that a reload has
-    /// removed ends when no request holds its routes, and a client may take long to read its answer.
+    /// The answer is complete. Drops the request's body, and the route, unless the end of the exchange concerns the route's pool. Reason: a
+    /// pool that a reload has removed ends when no request holds its routes, and a client may take long to read its answer.
     pub fn let_route_go(&mut self) {
+        self.body = Body::None;
         if !self.is_suspect && self.pending_end.is_none() {
             self.route = None;
         }

@@ -7,7 +7,7 @@ use hostler_wire::Name;
 use super::answer::Answer;
 use super::refusal::Refusal;
 use super::target::PoolTarget;
-use crate::exchange::Exchange;
+use crate::exchange::{Body, Exchange};
 
 /// What the request may become that outlives its slot, as its head shows.
 pub(super) fn expected(exchange: &Exchange) -> Option<LongLived> {
@@ -31,6 +31,8 @@ pub(super) fn begin(answer: Answer, target: &PoolTarget, exchange: &mut Exchange
     };
     if call.begin_stream(exchange) {
         target.poison.settle_stream(exchange);
+        // A stream may last for hours, and its request is not sent again.
+        exchange.body = Body::None;
         return Ok(Answer::Member(call));
     }
     if let Some(registered) = &exchange.registered {

@@ -254,10 +254,13 @@ impl Call {
         cx: &mut Context<'_>,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        match &mut self.upload {
-            Some(upload) => upload.poll_push(cx, &mut self.link, client),
-            None => self.link.poll_send(cx).map(Ok),
+        let Some(upload) = &mut self.upload else { return self.link.poll_send(cx).map(Ok) };
+        let pushed = ready!(upload.poll_push(cx, &mut self.link, client));
+        // Nothing holds a body that was sent, however long the answer goes on.
+        if upload.is_done() {
+            self.upload = None;
         }
+        Poll::Ready(pushed)
     }
 
     /// Whether the client still sends the body of its request, which the member gets as it comes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{Client, Site, eventually, request, upstream};
+use hostler_testkit::{Client, Site, Step, client_with_window, eventually, ok, request, text, upstream};
 
 use super::http2::{get, talk, whole};
 use crate::in_front_of;
@@ -41,6 +41,29 @@ async fn a_body_that_arrives_too_slowly_is_refused() {
     client.send("x").await;
     client.answer().await.assert_ok("ok");
     assert_eq!(site.access("/drips").await["refusal"], "min_receive_rate");
+}
+
+#[tokio::test]
+async fn a_body_is_not_held_while_the_answer_goes_on() {
+    const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n";
+    let app = upstream()
+        .script(|seen| match seen.target() == "/events" {
+            true => [text(EVENTS), vec![Step::Hold]].concat(),
+            false => ok(vec![b'x'; 4 << 20]),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "server.answer_buffer = '8 MiB'\nserver.body_memory = '10 KiB'").await;
+    for (path, bytes) in [("/events", 100_000), ("/large", 100_000), ("/events", 9000), ("/large", 9000)] {
+        let mut client = client_with_window(4096, site.address()).await;
+        client.send(request(&format!("POST {path}"), "", &vec![b'x'; bytes])).await;
+        client.next_head().await.expect("an answer");
+        eventually("nothing of the request to be held", async || {
+            let held = used(&site, "request_memory").await.0 + used(&site, "spool").await.0;
+            (held == 0).then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]
