@@ -109,6 +109,11 @@ impl Conditions {
         }
     }
 
+    /// Whether `If-Range` compares the date of the file, which all its forms have, and not the tag of one of them.
+    pub fn compares_date_of_part(&self) -> bool {
+        self.if_range.as_ref().is_some_and(|validator| !validator.starts_with(b"\""))
+    }
+
     /// Evaluates `If-Range`: whether the parts that the client has are of the current file.
     fn is_same(&self, there: &FileValidators, now: SystemTime) -> bool {
         let Some(validator) = &self.if_range else { return true };

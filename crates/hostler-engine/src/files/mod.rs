@@ -68,12 +68,15 @@ impl Files {
             place.ends_in_slash = ends_in_slash(exchange.path());
         }
         let fields = &exchange.head.fields;
+        let conditions = Conditions::of(fields);
+        let plan = exchange.compress.as_ref().filter(|_| conditions.compares_date_of_part());
         let asked = FileRequest {
             place,
             wants_body: !exchange.is_head_request(),
-            conditions: Conditions::of(fields),
+            conditions,
             codings: if self.settings.precompressed { codings(fields) } else { Vec::new() },
             takes_page: takes_page(exchange),
+            encoding: plan.map(|plan| Box::new((plan.clone(), fields.clone()))),
         };
         let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Blocking::None)) {
             None | Some(Err(Miss::WouldWait)) => {

@@ -1,6 +1,9 @@
 //! The parts of a request that matter for a file. Knows no file system.
 
-use hostler_coding::Coding;
+use std::sync::Arc;
+
+use hostler_coding::{Coding, EncodingPlan};
+use hostler_wire::Fields;
 
 use super::conditions::Conditions;
 use super::place::FilePath;
@@ -14,4 +17,7 @@ pub(super) struct FileRequest {
     /// In order of preference.
     pub codings: Vec<Coding>,
     pub takes_page: bool,
+    /// How the route encodes answers, and the fields that decide about that. Only if the request asks for a part by the date of its file.
+    /// Boxed, because few requests have it.
+    pub encoding: Option<Box<(Arc<EncodingPlan>, Fields)>>,
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use hostler_coding::EncodingDecision;
 use hostler_config::StaticFiles;
 use hostler_wire::{ResponseHead, content_range};
 
@@ -60,18 +61,27 @@ fn answer(
             write_caching(&mut head, &chosen, settings);
             return Ok(ServedFile::bare(head));
         }
-        ConditionOutcome::Whole => (ResponseHead::with_status(200), 0..length),
-        ConditionOutcome::Part(part) => {
+        ConditionOutcome::Part(part) if !is_of_other_form(&chosen, settings, asked) => {
             let mut head = ResponseHead::with_status(206);
             head.fields.add(b"Content-Range", content_range(&part, length).as_bytes());
             (head, part)
         }
+        ConditionOutcome::Whole | ConditionOutcome::Part(_) => (ResponseHead::with_status(200), 0..length),
     };
     describe_content(&mut head, &chosen);
     head.fields.add(b"Accept-Ranges", b"bytes");
     write_validators(&mut head, &there);
     write_caching(&mut head, &chosen, settings);
     begin(head, chosen, part, (settings, asked), blocking)
+}
+
+/// Whether the parts that the client has may be of the encoded answer, which parts of the file do not fit.
+fn is_of_other_form(chosen: &Chosen, settings: &StaticFiles, asked: &FileRequest) -> bool {
+    let Some((plan, fields)) = asked.encoding.as_deref() else { return false };
+    let mut whole = ResponseHead::with_status(200);
+    describe_content(&mut whole, chosen);
+    write_caching(&mut whole, chosen, settings);
+    matches!(plan.verdict(fields, &whole, Some(chosen.about.len())), EncodingDecision::Encode(_))
 }
 
 /// The page for a missing file. It has no validators: they would be the page's and not those of the requested file.

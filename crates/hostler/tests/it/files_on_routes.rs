@@ -1,7 +1,10 @@
 //! Files on routes with further settings: a prefix that is removed, a pool behind the files.
 
+use std::time::{Duration, SystemTime};
+
 use hostler_testkit::upstream;
 
+use crate::compression::page;
 use crate::files::{ask, plan};
 
 #[tokio::test]
@@ -63,4 +66,26 @@ async fn files_may_come_before_a_pool() {
     site.get("/x?q").await.assert_status(308).assert_field("location", "./x/?q");
     site.get("/x/").await.assert_ok("<p>home");
     site.get("/x/users").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_date_does_not_say_of_which_form_of_a_file_a_client_has_a_part() {
+    let plan = plan("server.compress = true\n[[routes]]\nmatch = '*'\nstatic = 'public'");
+    let (page, path) = (page(), plan.folder().join("public/page.html"));
+    std::fs::write(&path, &page).unwrap();
+    // In the second of its change a date says nothing.
+    let before = SystemTime::now() - Duration::from_secs(3600);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+    let site = plan.start().await;
+    let whole = site.get("/page.html").await;
+    let (etag, date) = (whole.field("etag").unwrap(), whole.field("last-modified").unwrap());
+    let guarded = |validator: &str| format!("Range: bytes=4-7|If-Range: {validator}");
+    // The client of the gzip form would put bytes of the file behind it.
+    let answer = ask(&site, "GET /page.html", &format!("Accept-Encoding: gzip|{}", guarded(&date))).await;
+    answer.assert_status(200).assert_no_field("content-range");
+    for (validator, accepted) in [(&date, "identity"), (&etag, "gzip")] {
+        let fields = format!("Accept-Encoding: {accepted}|{}", guarded(validator));
+        let part = ask(&site, "GET /page.html", &fields).await;
+        assert_eq!(part.assert_status(206).text(), page[4..8], "{validator}");
+    }
 }
