@@ -20,6 +20,7 @@ mod routes;
 mod socket;
 mod status;
 pub(crate) mod table;
+mod temp_free;
 mod visitors;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use routes::as_text;
 pub use socket::{AdminSocket, remove_if_dead};
 pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
 pub use table::table;
+pub use temp_free::TempFree;
 
 /// Serves until `end` is true, then answers each connection that was accepted. Admin requests are few, so they run on the control thread and take
 /// no time from the data plane.

@@ -32,6 +32,7 @@ use super::advice::AdviceView;
 use super::cache::CacheReport;
 use super::machine::MachineStatus;
 use super::process::ProcessStatus;
+use super::temp_free::TempFree;
 
 use crate::traces::{Tracer, TracesView};
 /// The parts that the Status reads.
@@ -56,6 +57,8 @@ pub struct Sources {
     pub encoding: Arc<EncoderMemory>,
     /// The files for bodies and answers that do not fit into memory.
     pub spool: Arc<Spool>,
+    /// The room on the disk of these files.
+    pub temp_free: Arc<TempFree>,
     /// Sorted by name.
     pub pools: ArcSwap<Vec<PoolSource>>,
     /// In the order of the configuration.
@@ -265,7 +268,7 @@ impl Sources {
             uptime_ms: self.started.elapsed().as_millis() as u64,
             memory: resident_bytes(std::process::id()),
             process: ProcessStatus::now(self.started_at),
-            machine: MachineStatus::now(&self.spool.folder()),
+            machine: MachineStatus::now(self.temp_free.bytes()),
             advice: self.advice.load().to_vec(),
             connections: ConnectionStatus {
                 open: self.connections.open(),

@@ -28,7 +28,7 @@ use super::start_error::StartError;
 use super::tables::Tables;
 use super::tls::TlsFiles;
 use super::{cache, settings};
-use crate::admin::{AdminAccess, Sources};
+use crate::admin::{AdminAccess, Sources, TempFree};
 use crate::listen;
 use crate::traces::Tracer;
 
@@ -107,6 +107,7 @@ impl RunningServer {
             request_memory: gateway.request_memory.clone(),
             answer_memory,
             spool,
+            temp_free: TempFree::new(),
             health,
             journal: journal.clone(),
             tracer: Tracer::start(&config.traces, &journal),

@@ -33,6 +33,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Looks at the Status every five seconds, for as long as Hostler runs.
 pub async fn watch(sources: Arc<Sources>) {
+    // The disk may hang, so another task looks at it.
+    tokio::spawn(sources.temp_free.clone().watch(sources.spool.clone()));
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut history, mut board) = (History::default(), AdviceBoard::default());
