@@ -193,7 +193,8 @@ impl<S: AnswerSink> Transfer<S> {
             return sink.poll_gone(cx);
         }
         let comes = self.body.as_mut().is_some_and(|body| !body.is_uploading());
-        let may_pause = comes && sink.unsent() == 0 && !self.is_spilling();
+        // While the client is behind with a file, it is the client that pauses, although nothing waits in memory.
+        let may_pause = comes && !self.is_behind && sink.unsent() == 0 && !self.is_spilling();
         self.leaving.poll(cx, |cx| if may_pause { sink.poll_gone(cx) } else { Poll::Pending })
     }
 

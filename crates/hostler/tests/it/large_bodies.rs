@@ -56,6 +56,25 @@ async fn files_of_all_sizes_arrive_as_they_are_on_one_connection() {
 }
 
 #[tokio::test]
+async fn a_slow_client_that_has_finished_sending_gets_all_of_a_file() {
+    let size = 4 * MIB;
+    let (site, _) = files(&[size], "").await;
+    let mut client = client_with_window(16_384, site.address()).await;
+    client.send(format!("GET /{size} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+    client.finish_sending().await;
+    client.next_head().await.unwrap();
+    // Longer than an answer may pause for a client that may have left.
+    let mut ticks = tokio::time::interval(Duration::from_secs(2));
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        ticks.tick().await;
+        read.extend(client.read_exactly(16_384).await);
+    }
+    read.extend(client.read_exactly(size - read.len()).await);
+    assert!(read == patterned(size), "it is another one");
+}
+
+#[tokio::test]
 async fn ranges_and_heads_of_large_files_are_exact_and_the_next_request_follows() {
     let (site, _) = files(&[MIB], "").await;
     let whole = patterned(MIB);
