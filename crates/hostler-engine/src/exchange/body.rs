@@ -98,6 +98,11 @@ pub trait BodySource: Send {
     /// Appends some of the body, at most about `max` bytes, to `into`; `true` when it is complete.
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<io::Result<bool>>;
 
+    /// Whether its bytes are in memory, and nowhere else.
+    fn is_only_copy(&self) -> bool {
+        false
+    }
+
     /// The next bytes, if they are in a file and can be sent from there without a wait for the disk. None: they must be read.
     fn file_at_hand(&mut self) -> Option<FilePart<'_>> {
         None
@@ -123,6 +128,10 @@ impl BodySource for Bytes {
         let part = self.split_to(self.len().min(max));
         into.extend_from_slice(&part);
         Poll::Ready(Ok(self.is_empty()))
+    }
+
+    fn is_only_copy(&self) -> bool {
+        self.is_unique()
     }
 }
 

@@ -11,8 +11,8 @@ pub enum Slow {
     Stalled,
     /// The client took less than `server.min_send_rate`.
     TooSlow,
-    /// A worker waited for the client, because the spool had no room for the answer. The client took less than `server.min_slot_rate`, or
-    /// nothing for too long.
+    /// A worker waited for the client, because the spool had no room for the answer, or Hostler held it only for this client. The client took
+    /// less than `server.min_slot_rate`, or nothing for too long.
     HoldsWorker,
     /// The client held a large body of the cache while clients held too many of them. It took less than `server.min_slot_rate`, or nothing
     /// for too long.

@@ -25,11 +25,11 @@ impl FallbackAnswer {
         }
     }
 
-    /// The whole body.
-    pub fn body(&self) -> Bytes {
+    /// The whole body. One that was made for this request has no other owner then, so that it counts as memory of its client.
+    pub fn into_body(self) -> Bytes {
         match self {
             Self::File(file) => file.body.clone(),
-            Self::Batch(json) => json.clone(),
+            Self::Batch(json) => json,
         }
     }
 }

@@ -16,11 +16,11 @@ use super::transfer::AnswerSink;
 pub(super) async fn deliver_fallback<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
-    fallback: &FallbackAnswer,
+    fallback: FallbackAnswer,
     refusal: &Refusal,
 ) -> Delivered {
-    let (head, facts) = fallback_head(exchange, fallback, refusal);
-    deliver_whole(sink, exchange, &head, fallback.body(), facts.closes).await
+    let (head, facts) = fallback_head(exchange, &fallback, refusal);
+    deliver_whole(sink, exchange, &head, fallback.into_body(), facts.closes).await
 }
 
 /// Delivers a refusal.

@@ -107,7 +107,7 @@ async fn send_whole<S: AnswerSink>(client: &mut S, exchange: &mut Exchange, whol
 async fn stand_in<S: AnswerSink>(client: &mut S, exchange: &mut Exchange, failed: Failed) -> RequestOutcome {
     RequestOutcome::Delivered(match failed.fallback {
         Some(fallback) if !client.wants_websocket() => {
-            deliver_fallback(client, exchange, &fallback, &failed.refusal).await
+            deliver_fallback(client, exchange, fallback, &failed.refusal).await
         }
         _ => refuse(client, exchange, &failed.refusal).await,
     })

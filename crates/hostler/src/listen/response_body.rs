@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use hostler_coding::{
     self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
     StreamError,
@@ -55,6 +56,12 @@ pub(super) enum BodyFailure {
 }
 
 impl ResponseBody {
+    /// The rest of an answer from memory. Its head is with the client's connection.
+    pub fn rest(body: Bytes) -> Self {
+        let (head, length) = (ResponseHead::with_status(200), body.len() as u64);
+        Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }))
+    }
+
     /// Encodes the answer if the route says so, the client accepts it, and there is memory and time for it.
     #[inline]
     pub fn encoded(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
@@ -228,6 +235,7 @@ impl ResponseBody {
                 BufferKind::Straight
             }
             Self::Member(_) => BufferKind::Stored,
+            Self::Own(streamed) if streamed.body.is_only_copy() => BufferKind::Stored,
             Self::Own(_) => BufferKind::Ready,
             // The body is too large for the cache, so a member waits for this client.
             Self::Shared(shared) if shared.reading.holds_up() => BufferKind::Stored,
@@ -240,7 +248,8 @@ impl ResponseBody {
     pub fn is_stored(&self) -> bool {
         match self {
             Self::Member(_) => false,
-            Self::Own(_) | Self::Shared(_) => true,
+            Self::Own(streamed) => !streamed.body.is_only_copy(),
+            Self::Shared(_) => true,
             Self::EncodedBody(encoded) => encoded.response_body.is_stored(),
         }
     }

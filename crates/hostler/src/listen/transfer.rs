@@ -250,9 +250,12 @@ impl<S: AnswerSink> Transfer<S> {
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut S,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         sent: bool,
     ) -> Result<bool, DeliveryError> {
+        if self.has_taken_back(sink, exchange) {
+            return Ok(true);
+        }
         let progress = sink.progress();
         let kind = response_body::kind_of(self.body.as_ref(), exchange);
         let ended = self.body.is_none();
@@ -288,6 +291,25 @@ impl<S: AnswerSink> Transfer<S> {
             return Err(DeliveryError::Client(Some(slow)));
         }
         Ok(false)
+    }
+
+    /// Takes the rest of a body in memory back from a client that does not take it, if nobody else has the body and there is no memory for it.
+    /// From here on it is delivered as one that a member has sent: what has no room in memory goes to a file.
+    fn has_taken_back(&mut self, sink: &mut S, exchange: &mut Exchange) -> bool {
+        let (ready, rest) = (sink.outbox().len(), sink.unsent_shared());
+        // What others have too is counted there. A route that streams keeps nothing in a file.
+        if self.body.is_some() || exchange.streams || rest.len() <= LEAST || !rest.is_unique() {
+            return false;
+        }
+        let rest = std::mem::take(rest);
+        let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
+        if buffer.memory().resize((ready + rest.len()) as u64) {
+            *sink.unsent_shared() = rest;
+            return false;
+        }
+        exchange.log_facts.bytes_out -= rest.len() as u64;
+        self.body = Some(ResponseBody::rest(rest));
+        true
     }
 
     /// Whether the client holds a body of the cache while clients hold too many of them.

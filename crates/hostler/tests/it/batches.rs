@@ -4,10 +4,14 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use hostler_testkit::{Client, ReceivedAnswer, Site, Step, Upstream, no_upstream, request, text, upstream};
+use hostler_testkit::{
+    Client, ReceivedAnswer, Site, Step, Upstream, client_with_window, eventually, no_upstream, request, text,
+    upstream,
+};
 use serde_json::{Value, json};
 
 use crate::site;
+use crate::slow_clients::is_given_back;
 
 const BATCH: &str = r#"{"0":{"name":"a/Boom.js","data":{"text":"</script > & -->"}}}"#;
 const JSON: &str = "Content-Type: application/json\r\n";
@@ -156,6 +160,28 @@ async fn batches_in_memory_in_a_file_and_compressed_get_the_same_fallback() {
     assert!(bomb.len() < 10_000);
     ask(&site, &gzip, bomb).await.assert_refused(503, "queue_full");
     ask(&site, &gzip, BATCH).await.assert_refused(503, "queue_full");
+}
+
+#[tokio::test]
+async fn a_fallback_without_room_in_memory_waits_in_a_file_and_arrives_as_it_was() {
+    // `&` becomes `&amp;`, so the answer is larger than what the kernel takes of it.
+    const MARKS: usize = 900_000;
+    let (site, _app, _first) = full("server.answer_memory = '256 KiB'").await;
+    let mut slow = client_with_window(4096, site.address()).await;
+    slow.send(batch(JSON, format!(r#"{{"0":{{"name":"B","data":"{}"}}}}"#, "&".repeat(MARKS)))).await;
+    eventually("its rest in a file", async || {
+        let status = site.status().await;
+        let used = |what: &str| status[what]["used"].as_u64();
+        (used("answer_memory")? <= 256 << 10 && used("spool")? >= 1 << 20).then_some(())
+    })
+    .await;
+    let answer = slow.answer().await;
+    let html = answer.json()["results"]["0"]["html"].as_str().unwrap().to_owned();
+    assert_eq!(html.matches("&amp;").count(), MARKS);
+    is_given_back(&site).await;
+    // A connection that has had such an answer is used again.
+    slow.send(batch(JSON, BATCH)).await;
+    assert_stands_in(&slow.answer().await, 503, "queue_full");
 }
 
 #[tokio::test]

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::iter::once;
 
 use hostler_testkit::{
-    Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client_that_reads_late,
+    Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client, frame_client_that_reads_late,
 };
 
 use crate::descriptors::descriptors;
+use crate::lookups_hostile::services;
 use crate::slow_clients::{MIB, app_with_large, is_given_back, patterned, spool};
 use crate::{in_front_of, site};
 
@@ -47,6 +48,23 @@ async fn reads_all(client: &mut FrameClient, expected: &[u8]) {
         ended += u64::from(frame.flags & Frame::END_STREAM != 0);
     }
     assert!(bodies.values().all(|body| body == expected), "they arrived as they were");
+}
+
+/// Clients that have each sent `STREAMS` batches of addresses, whose answers have no window.
+async fn that_ask_for_places(site: &Site) -> Vec<FrameClient> {
+    let fields = [(":method", "POST"), (":scheme", "http"), (":path", "/geo/batch"), (":authority", "a")];
+    let addresses = "81.2.69.160\n".repeat(1000);
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut client = frame_client(site.address()).await;
+        client.send(&[Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0])]).await;
+        for stream in (0..STREAMS).map(|n| 2 * n as u32 + 1) {
+            let body = Frame::new(Frame::DATA, Frame::END_STREAM, stream, &addresses);
+            client.send(&[Frame::head(stream, &fields), body]).await;
+        }
+        clients.push(client);
+    }
+    clients
 }
 
 /// Others are served while nothing is read.
@@ -148,6 +166,31 @@ async fn unread_answers_have_only_so_many_files() {
     drop(clients);
     is_given_back(&site).await;
     assert_eq!(spool_files(&site).await, 0);
+}
+
+#[tokio::test]
+async fn unread_lists_of_places_wait_in_files_with_and_without_compression() {
+    for compress in ["", "server.compress = true"] {
+        let site = services(&format!("{LITTLE_MEMORY}\n{compress}")).await;
+        let expected = site.post("/geo/batch", "81.2.69.160\n".repeat(1000)).await.body;
+        assert!(expected.len() > 64 << 10, "a list has {} bytes", expected.len());
+        let mut clients = that_ask_for_places(&site).await;
+        eventually("the lists in files", async || {
+            let status = site.status().await;
+            let used = |what: &str| status[what]["used"].as_u64();
+            (used("answer_memory")? <= 320 << 10 && used("spool")? >= 4 << 20).then_some(())
+        })
+        .await;
+        let more = (1_u32 << 30).to_be_bytes();
+        let all = once(0).chain((0..STREAMS).map(|n| 2 * n as u32 + 1));
+        let windows: Vec<_> = all.map(|of| Frame::new(Frame::WINDOW_UPDATE, 0, of, more)).collect();
+        for client in &mut clients {
+            client.send(&windows).await;
+            reads_all(client, &expected).await;
+        }
+        drop(clients);
+        is_given_back(&site).await;
+    }
 }
 
 async fn spool_files(site: &Site) -> u64 {

@@ -54,7 +54,7 @@ async fn an_answer_that_breaks_off_after_a_reload_has_the_fallback_of_its_own_ro
     gateway.routes.store(Arc::new(table(route("new", target()))));
     let refusal = call.give_up(&mut exchange, CallError::Cut).into();
     let Err(failed) = gateway.instead(&mut exchange, refusal).await else { panic!("no cache stands in") };
-    assert_eq!(failed.fallback.unwrap().body(), "old");
+    assert_eq!(failed.fallback.unwrap().into_body(), "old");
 }
 
 #[tokio::test]
