@@ -33,6 +33,9 @@ use lookup::{CacheLookup, find, read_directives, serve};
 pub(super) use fetch_state::Fetch;
 pub(super) use invalidation::invalidate;
 
+/// A request that cannot use the answers of so many flights fetches for itself.
+const MOST_FLIGHTS: usize = 4;
+
 /// What the cache decides for a request.
 pub(super) enum CacheAnswer {
     Answered(Answer),
@@ -166,7 +169,9 @@ async fn join_flight<D: Downstream>(
     // Also for an answer that another request has asked for.
     exchange.longest_pause = Some(target.response_idle_timeout);
     let shared_cache = fetch.caching.shared_cache.clone();
-    while fetch.may_share() {
+    let is_usual = fetch.may_share();
+    // Answers that have different names in `Vary` could lead from one flight to another and back, while all of them arrive: without a wait.
+    for _ in (0..MOST_FLIGHTS).take_while(|_| is_usual) {
         // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4).
         let is_void = |begun| shared_cache.memory.is_void(&fetch.key, begun);
         let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Tick::now(), is_void) {
@@ -270,12 +275,12 @@ async fn wait<D: Downstream>(
 
 #[cfg(test)]
 mod tests {
-    use hostler_cache::{CachingRules, Flight, Query};
-    use hostler_wire::Limits;
+    use hostler_cache::{CachingRules, Flight, Freshness, Query, Selecting, Vary};
+    use hostler_wire::{BodyLength, Limits, ResponseHead};
     use tokio::time::{Duration, Instant, sleep_until};
 
     use super::*;
-    use crate::cache::SharedCache;
+    use crate::cache::{IncomingAnswer, IncomingBody, SharedCache, StorageKey};
     use crate::exchange::NoClient;
     use crate::gateway::tests::{exchange, journal, seconds, target};
 
@@ -322,6 +327,51 @@ mod tests {
         assert_eq!(began.elapsed(), seconds(20));
         let until = fetch.wait_budget.map(|wait_budget| wait_budget.until(&target) - began);
         assert_eq!(until, Some(seconds(30)));
+    }
+
+    /// An answer that is arriving, for requests with this value of the field that its `Vary` names.
+    fn arriving(fetch: &Fetch, name: &str, value: &str) -> FetchOutcome {
+        let mut head = ResponseHead::with_status(200);
+        head.fields.add(b"Vary", name.as_bytes());
+        let value = Some(value.as_bytes().into());
+        let fields = [Selecting { name: name.into(), value }].into();
+        FetchOutcome::Arriving(Arc::new(IncomingAnswer {
+            place: StorageKey {
+                shared_cache: fetch.caching.shared_cache.clone(),
+                key: fetch.key.clone().into(),
+            },
+            head: head.into(),
+            length: BodyLength::Chunked,
+            vary: Vary { fields, ..Vary::default() },
+            freshness: Ok(Freshness::default()),
+            incoming_body: IncomingBody::full("".into()),
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_does_not_go_round_between_arriving_answers_that_vary_by_different_fields() {
+        let (mut exchange, mut fetch, first) = second();
+        exchange
+            .head
+            .parse(b"GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 1\r\n\r\n", &Limits::default())
+            .unwrap();
+        let (by_a, by_b) = (arriving(&fetch, "a", "2"), arriving(&fetch, "b", "2"));
+        first.arrive(&by_a);
+        let mut flights = Vec::new();
+        for (selected, answer) in [(&by_a, &by_b), (&by_b, &by_a)] {
+            assert!(fetch.select(&exchange, selected.head().unwrap()));
+            let key = fetch.flight_key();
+            let FlightRole::Leader(flight) = fetch.caching.shared_cache.flights.join(&key, Tick::now())
+            else {
+                panic!("there is no earlier request");
+            };
+            flight.arrive(answer);
+            flights.push(flight);
+        }
+        fetch.selection.clear();
+        let asked = join_flight(fetch, (&target(), None), &mut exchange, &mut NoClient).await;
+        let Ok(CacheAnswer::Forward(fetch)) = asked else { panic!("none of the answers is for it") };
+        assert!(fetch.flight.is_none(), "it fetches for itself");
     }
 
     #[tokio::test(start_paused = true)]
