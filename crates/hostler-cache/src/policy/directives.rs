@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use hostler_wire::parse_digits;
+use hostler_wire::{is_token, parse_digits};
 use sfv::{BareItem, Dictionary, Integer, ListEntry, Parser};
 
 /// The directives of a response.
@@ -172,7 +172,7 @@ fn field_names(list: &[u8]) -> Option<Vec<Box<str>>> {
     let names = std::str::from_utf8(list).ok()?.split(',').map(str::trim).filter(|name| !name.is_empty());
     let name = |name: &str| {
         let name = name.to_ascii_lowercase();
-        let is_name = name.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_name = is_token(name.as_bytes());
         let carries = name.starts_with("content-")
             || matches!(
                 &*name,

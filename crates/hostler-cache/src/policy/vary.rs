@@ -1,5 +1,6 @@
 //! Which requests a stored response matches: `Vary` (RFC 9111 section 4.1), the scheme, and the route. Knows no other fields.
 
+use hostler_wire::is_token;
 use serde::{Deserialize, Serialize};
 
 use super::NotStored;
@@ -44,7 +45,7 @@ impl Vary {
         let mut names = Vec::new();
         for name in answer.lines("vary").flat_map(members) {
             // An invalid name cannot be compared, so it counts as `*`.
-            if name == b"*" || !name.iter().all(u8::is_ascii_graphic) {
+            if name == b"*" || !is_token(name) {
                 return Err(NotStored::Vary);
             }
             if is_for_one_request(name) {

@@ -133,7 +133,7 @@ fn what_one_client_sends_in_64_kb_makes_no_other_request_slow() {
 
 #[test]
 fn a_star_or_an_invalid_name_matches_no_other_request() {
-    for vary in ["*", "*, *", "* | Vary: *", ", *", "a, *", "*, a", "a b", "\u{e4}"] {
+    for vary in ["*", "*, *", "* | Vary: *", ", *", "a, *", "*, a", "a b", "a;b", "\"a\"", "\u{e4}"] {
         let answer = Lines::of(&format!("Vary: {vary}"));
         assert_eq!(
             Vary::of(&answer, &Lines::default(), RequestSide::default()),
