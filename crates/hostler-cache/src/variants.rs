@@ -89,21 +89,22 @@ impl<H> Variants<H> {
 
     /// A copy with one more entry in front, without the entry for the same requests.
     ///
-    /// If there are too many entries, one that was never used gives way, else the one that was last used before all others.
-    /// So requests with many values of one field, each sent once, do not displace what visitors use.
-    pub(crate) fn with(&self, entry: Arc<Entry<H>>) -> Self {
+    /// If there are too many entries, or more than `most` bytes, one that was never used gives way, else the one that was last
+    /// used before all others. So requests with many values of one field, each sent once, do not displace what visitors use.
+    pub(crate) fn with(&self, entry: Arc<Entry<H>>, most: usize) -> Self {
         let (turn, mut others) = self.parts();
         let before = others.iter().position(|other| other.entry.vary == entry.vary);
         // The new entry for the same requests is used like the one before.
         let used = before.map_or(0, |at| others.remove(at).used());
+        let mut weight = others.iter().map(|other| other.entry.weight()).sum::<usize>() + entry.weight();
+        while others.len() >= MOST_VARIANTS || weight > most {
+            // The oldest of those that are equal.
+            let least = others.iter().enumerate().rev().min_by_key(|(_, other)| other.used());
+            let Some((at, _)) = least else { break };
+            weight -= others.remove(at).entry.weight();
+        }
         if others.is_empty() {
             return Self::One(entry);
-        }
-        if others.len() >= MOST_VARIANTS {
-            // The oldest of those that are equal.
-            let least =
-                others.iter().enumerate().rev().min_by_key(|(_, other)| other.used()).map(|(at, _)| at);
-            least.map(|at| others.remove(at));
         }
         let variants = [Variant::new(entry, used)].into_iter().chain(others).collect();
         Self::More(Arc::new(SeveralVariants { turn: turn + 1, variants }))

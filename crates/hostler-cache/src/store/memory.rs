@@ -19,6 +19,8 @@ pub struct Cache<H> {
     /// The bodies of the entries, those that are arriving, and those of evicted entries that have readers.
     bodies: Arc<BodyMemory>,
     max_entry: usize,
+    /// The most bytes of all entries under one key.
+    most_of_key: usize,
     /// Locks for changes of the entries under a key. The method of moka for this counts each change as a lookup, so a key
     /// that is requested once would look popular.
     changing: Box<[Mutex<()>]>,
@@ -33,6 +35,10 @@ enum SlotChange<H> {
     Put(Variants<H>),
     Remove,
 }
+
+/// The entries under one key get at most this part (a quarter) of the memory, or room for one. More of a key that is stored already
+/// displaces other keys however popular they are.
+const KEY_PART: u64 = 4;
 
 /// Keys are spread over this many locks, so changes of different keys rarely wait for each other.
 const LOCKS: usize = 64;
@@ -77,7 +83,9 @@ impl<H: Send + Sync + 'static> Cache<H> {
         // What is arriving or still being read may use as much again. So slow readers of evicted entries cannot use up all
         // memory of the machine, and normal use needs far less.
         let bodies = BodyMemory::new(bytes.saturating_mul(2));
-        Self { memory, bodies, max_entry, changing, hasher, recent_purges: RecentPurges::new(), counts }
+        let most_of_key = usize::try_from(bytes / KEY_PART).unwrap_or(usize::MAX).max(max_entry);
+        let recent_purges = RecentPurges::new();
+        Self { memory, bodies, max_entry, most_of_key, changing, hasher, recent_purges, counts }
     }
 
     /// All entries under this key. Takes no lock that a writer holds for long, and allocates nothing.
@@ -137,7 +145,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
             None => SlotChange::Put(Variants::from(Arc::clone(&entry))),
             Some(before) => match before.iter().find(|known| known.vary == entry.vary) {
                 Some(known) if is_better(known) => SlotChange::Nothing,
-                _ => SlotChange::Put(before.with(Arc::clone(&entry))),
+                _ => SlotChange::Put(before.with(Arc::clone(&entry), self.most_of_key)),
             },
         });
         // A purge is noted first and then looks for keys. So a purge that did not find this key is found here.

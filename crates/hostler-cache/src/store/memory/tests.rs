@@ -100,6 +100,24 @@ fn among_used_variants_the_one_that_was_used_longest_ago_gives_way() {
 }
 
 #[test]
+fn large_variants_of_one_key_leave_room_for_other_keys() {
+    let cache = cache();
+    let others: Vec<_> = (0..5).map(|at| format!("other/{at}")).collect();
+    for key in &others {
+        cache.keep(key.as_bytes(), entry(1, 50_000, &[]));
+    }
+    for at in 1..=16 {
+        let small = Arc::into_inner(variant(at, at, &[])).unwrap();
+        assert!(cache.keep(b"k", Arc::new(Entry { body: Bytes::from(vec![0; 90_000]), ..small })));
+        assert!(cache.counts().bytes <= 1 << 20);
+    }
+    let asked: Vec<_> = cache.look(b"k").unwrap().iter().map(|entry| entry.asked.at.0).collect();
+    // As above, the first stays.
+    assert_eq!(asked, [16, 1]);
+    assert!(others.iter().all(|key| cache.look(key.as_bytes()).is_some()));
+}
+
+#[test]
 fn an_entry_over_max_entry_is_not_stored_and_an_update_over_it_changes_nothing() {
     let cache = cache();
     assert!(!cache.keep(b"k", entry(1, 100_000, &[])));
