@@ -2,7 +2,7 @@
 
 use hostler_testkit::{Seen, Step, eventually, text, upstream};
 
-use crate::cache_hits::{answer, asked, assert_cache, with_cache};
+use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
 use crate::site;
 
 /// More than `max_entry`.
@@ -133,4 +133,17 @@ async fn an_answer_that_is_too_large_removes_the_stale_one_that_it_replaces() {
         let is_gone = async || (site.get("/film").await.text() == "ok").then_some(());
         eventually("the stale one to be gone", is_gone).await;
     }
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_must_not_be_stored_refreshes_nothing() {
+    let stale = |_: &Seen, _: usize| "Cache-Control: max-age=0, stale-while-revalidate=60\r\n".to_owned();
+    let app = upstream().script(numbered(stale)).start().await;
+    let site = with_route(&app, "cache = { request_directives = true }").await;
+    site.get("/").await.assert_ok("1");
+    asked(&site, "GET", "/", "Cache-Control: no-store\r\n").await.assert_ok("1");
+    site.get("/").await.assert_ok("1");
+    app.has_seen(2).await;
+    assert_eq!(app.requests()[1].field("cache-control"), None, "the next request refreshes it");
+    eventually("a new answer", async || (site.get("/").await.text() != "1").then_some(())).await;
 }

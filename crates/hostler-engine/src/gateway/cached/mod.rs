@@ -76,9 +76,9 @@ async fn decide<D: Downstream>(
     }
     match find(caching, exchange, &asks, Moment::now()) {
         CacheLookup::Good { entry, age, ttl, refresh } => {
-            // An answer to HEAD cannot answer a GET. If this request writes its host differently from the key, its answer is not for
-            // others. Then the next request refreshes the entry.
-            let may_fetch = asks.method == Method::Get && request::is_as_stored(exchange);
+            // An answer to HEAD cannot answer a GET. If this request writes its host differently from the key, or says `no-store`, its
+            // answer is not for others. Then the next request refreshes the entry.
+            let may_fetch = asks.method == Method::Get && !asks.no_store && request::is_as_stored(exchange);
             if let Some(key) = refresh.filter(|_| may_fetch) {
                 refresh::begin(caching, route, exchange, asks, (key, entry.clone()), thread);
             }
