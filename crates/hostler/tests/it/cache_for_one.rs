@@ -147,3 +147,22 @@ async fn a_request_whose_answer_must_not_be_stored_refreshes_nothing() {
     assert_eq!(app.requests()[1].field("cache-control"), None, "the next request refreshes it");
     eventually("a new answer", async || (site.get("/").await.text() != "1").then_some(())).await;
 }
+
+#[tokio::test]
+async fn a_private_answer_to_authorization_leaves_the_stale_one_and_its_refresh_to_others() {
+    let for_one = |seen: &Seen, _: usize| match seen.field("authorization") {
+        Some(_) => "Cache-Control: private\r\n".to_owned(),
+        None => "Cache-Control: public, max-age=0, stale-while-revalidate=60\r\n".to_owned(),
+    };
+    let app = upstream().script(numbered(for_one)).start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("1");
+    asked(&site, "GET", "/", "Authorization: Basic eDp5\r\n").await.assert_ok("1");
+    app.has_seen(2).await;
+    site.settles("app", 0, 0).await;
+    let stale = site.get("/").await;
+    stale.assert_ok("1");
+    assert_cache(&stale, "hit");
+    app.has_seen(3).await;
+    eventually("a new answer", async || (site.get("/").await.text() != "1").then_some(())).await;
+}

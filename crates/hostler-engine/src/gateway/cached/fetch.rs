@@ -197,8 +197,9 @@ impl Fetch {
             self.settle_unshared(head.status);
         }
         // Most error statuses leave the stored answer valid: it may stand in for a later failure. So does an answer for the credentials of one
-        // client.
-        let replaces = freshness.err() != Some(NotStored::Authorized) && replaces_stored(head.status);
+        // client that others must not get, for whatever reason.
+        let is_for_others = freshness.is_ok() || !self.asks.authorized;
+        let replaces = is_for_others && replaces_stored(head.status);
         let mut outdated = self.stale.clone().filter(|_| replaces);
         if freshness.is_err() {
             // The member no longer allows that the old answer is stored.

@@ -123,6 +123,10 @@ impl Fetch {
 
     /// An answer with this status has come, and other requests must not get it.
     pub(super) fn settle_unshared(&mut self, status: u16) {
+        // Only the refresh of a stale answer has a flight then. What one client gets for its credentials tells nothing of what others get.
+        if self.asks.authorized {
+            return drop(self.flight.take());
+        }
         self.settle(if is_failure(status) { FlightOutcome::Failed } else { FlightOutcome::Alone });
     }
 

@@ -47,10 +47,13 @@ impl Fetch {
                     FlightOutcome::Alone
                 });
             }
-            // The new head forbids that it is stored. It says nothing of the other variants.
+            // The new head forbids that it is stored. It says nothing of the other variants, nor of what others get if it is for the
+            // credentials of one client.
             Err(_) => {
-                shared_cache.remove(&self.key, &stale);
-                self.settle(FlightOutcome::Alone);
+                if !self.asks.authorized {
+                    shared_cache.remove(&self.key, &stale);
+                }
+                self.settle_unshared(304);
             }
         }
         self.note(exchange, Some(304), is_stored);
