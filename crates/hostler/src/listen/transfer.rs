@@ -293,18 +293,18 @@ impl<S: AnswerSink> Transfer<S> {
         Ok(false)
     }
 
-    /// Takes the rest of a body in memory back from a client that does not take it, if nobody else has the body and there is no memory for it.
-    /// From here on it is delivered as one that a member has sent: what has no room in memory goes to a file.
+    /// Takes the rest of a body in memory back from a client that does not take it, if nobody else has the body. From here on it is delivered
+    /// as one that a member has sent: what has no room in memory goes to a file.
     fn has_taken_back(&mut self, sink: &mut S, exchange: &mut Exchange) -> bool {
-        let (ready, rest) = (sink.outbox().len(), sink.unsent_shared());
+        let rest = sink.unsent_shared();
         // What others have too is counted there. A route that streams keeps nothing in a file.
-        if self.body.is_some() || exchange.streams || rest.len() <= LEAST || !rest.is_unique() {
+        if self.body.is_some() || exchange.streams || !rest.is_unique() {
             return false;
         }
         let rest = std::mem::take(rest);
-        let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
-        if buffer.memory().resize((ready + rest.len()) as u64) {
-            *sink.unsent_shared() = rest;
+        if rest.len() <= LEAST {
+            // The client may keep so much, but not the whole body of which it is the rest.
+            sink.outbox().extend_from_slice(&rest);
             return false;
         }
         exchange.log_facts.bytes_out -= rest.len() as u64;

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use h2::Reason;
 use hostler_engine::exchange::{Deadline, Exchange, Slow, SpoolAccount};
 use hostler_wire::ResponseHead;
@@ -189,7 +189,7 @@ impl StreamClient<'_> {
                 return Poll::Pending;
             };
             let piece = match self.outbox.is_empty() {
-                true => self.whole.split_to(bytes),
+                true => take_shared(&mut self.whole, bytes),
                 false => take(&mut self.outbox, bytes),
             };
             self.handed += bytes as u64;
@@ -268,6 +268,19 @@ impl StreamClient<'_> {
             None => self.respond.send_reset(reason),
         }
     }
+}
+
+/// Takes the first bytes of a body. They are copied if nobody else has the body: a piece may wait for long, and all of the body with it.
+fn take_shared(body: &mut Bytes, most: usize) -> Bytes {
+    if !body.is_unique() {
+        return body.split_to(most);
+    }
+    let piece = Bytes::copy_from_slice(&body[..most]);
+    body.advance(most);
+    if body.is_empty() {
+        *body = Bytes::new();
+    }
+    piece
 }
 
 /// Takes the first bytes of the outbox, without a copy if that is all of them.
