@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use hostler_coding::{
     self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
     StreamError,
@@ -56,12 +55,6 @@ pub(super) enum BodyFailure {
 }
 
 impl ResponseBody {
-    /// The rest of an answer from memory. Its head is with the client's connection.
-    pub fn rest(body: Bytes) -> Self {
-        let (head, length) = (ResponseHead::with_status(200), body.len() as u64);
-        Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }))
-    }
-
     /// Encodes the answer if the route says so, the client accepts it, and there is memory and time for it.
     #[inline]
     pub fn encoded(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {

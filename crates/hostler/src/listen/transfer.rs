@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hostler_cache::CacheStatus;
 use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
+use hostler_engine::gateway::Streamed;
 use hostler_engine::proxy::LeavingClient;
 use hostler_wire::{Fields, FilePart, ResponseHead};
 use hostler_worker::UnfinishedRequest;
@@ -308,7 +309,9 @@ impl<S: AnswerSink> Transfer<S> {
             return false;
         }
         exchange.log_facts.bytes_out -= rest.len() as u64;
-        self.body = Some(ResponseBody::rest(rest));
+        // Its head has gone to the sink.
+        let (head, length) = (ResponseHead::with_status(exchange.log_facts.status), rest.len() as u64);
+        self.body = Some(ResponseBody::Own(Box::new(Streamed { head, length, body: Box::new(rest) })));
         true
     }
 
