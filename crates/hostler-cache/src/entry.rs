@@ -93,6 +93,11 @@ impl<H> Entry<H> {
         OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + tags + forms
     }
 
+    /// Whether it is this entry, perhaps with other forms: a form may be added while a member is asked about the entry.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.head, &other.head) && (self.freshness, self.asked) == (other.freshness, other.asked)
+    }
+
     /// The form in this coding, if it exists.
     pub fn form(&self, coding: &str) -> Option<&StoredForm<H>> {
         self.forms.iter().find(|form| form.coding == coding)

@@ -120,10 +120,10 @@ impl<H> Variants<H> {
         }
     }
 
-    /// A copy with `new` in the place of `old`. `None`: `old` is not there any more.
+    /// A copy with `new` in the place of `old`, whatever forms that has got. `None`: `old` is not there any more.
     pub(crate) fn exchange(&self, old: &Arc<Entry<H>>, new: &Arc<Entry<H>>) -> Option<Self> {
         let (turn, mut variants) = self.parts();
-        let place = variants.iter_mut().find(|variant| Arc::ptr_eq(&variant.entry, old))?;
+        let place = variants.iter_mut().find(|variant| variant.entry.is_same(old))?;
         place.entry = Arc::clone(new);
         Some(match self {
             Self::One(_) => Self::One(Arc::clone(new)),

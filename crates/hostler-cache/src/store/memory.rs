@@ -150,7 +150,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
         });
         // A purge is noted first and then looks for keys. So a purge that did not find this key is found here.
         if self.recent_purges.voids(key, &entry, since) {
-            self.drop_from(key, |stored| Arc::ptr_eq(stored, &entry));
+            self.drop_from(key, |stored| stored.is_same(&entry));
             return false;
         }
         true
@@ -189,7 +189,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
 
     /// Forgets this entry, if it is still stored. A response that is on its way may still be stored.
     pub fn remove(&self, key: &[u8], entry: &Arc<Entry<H>>) {
-        self.drop_from(key, |stored| Arc::ptr_eq(stored, entry));
+        self.drop_from(key, |stored| stored.is_same(entry));
     }
 
     /// Forgets all entries that the purge matches, including responses that are on their way. Returns the number of

@@ -134,6 +134,22 @@ fn an_entry_over_max_entry_is_not_stored_and_an_update_over_it_changes_nothing()
 }
 
 #[test]
+fn an_entry_that_gets_a_form_meanwhile_can_be_validated_and_removed() {
+    let cache = cache();
+    let form = || StoredForm { coding: "gzip", head: Arc::new(()), body: Bytes::new() };
+    let (old, fresh) = (entry(1, 10, &[]), entry(2, 10, &[]));
+    cache.keep(b"k", Arc::clone(&old));
+    assert!(cache.add_form(b"k", &old, form()));
+    assert!(cache.exchange(b"k", &old, Arc::clone(&fresh)));
+    assert!(!cache.exchange(b"k", &old, entry(3, 10, &[])), "it is replaced");
+    assert!(cache.add_form(b"k", &fresh, form()));
+    cache.remove(b"k", &old);
+    assert!(cache.look(b"k").is_some());
+    cache.remove(b"k", &fresh);
+    assert!(cache.look(b"k").is_none());
+}
+
+#[test]
 fn a_form_of_a_replaced_entry_is_dropped() {
     let cache = cache();
     let old = entry(1, 10, &[]);
