@@ -297,14 +297,18 @@ impl<S: AnswerSink> Transfer<S> {
     /// Takes the rest of a body in memory back from a client that does not take it, if nobody else has the body. From here on it is delivered
     /// as one that a member has sent: what has no room in memory goes to a file.
     fn has_taken_back(&mut self, sink: &mut S, exchange: &mut Exchange) -> bool {
+        // The client may keep so much.
+        if self.body.is_some() || exchange.log_facts.bytes_out <= LEAST as u64 {
+            return false;
+        }
         let rest = sink.unsent_shared();
         // What others have too is counted there. A route that streams keeps nothing in a file.
-        if self.body.is_some() || exchange.streams || !rest.is_unique() {
+        if exchange.streams || !rest.is_unique() {
             return false;
         }
         let rest = std::mem::take(rest);
         if rest.len() <= LEAST {
-            // The client may keep so much, but not the whole body of which it is the rest.
+            // It may keep these bytes, too, but not the whole body of which they are the rest.
             sink.outbox().extend_from_slice(&rest);
             return false;
         }
