@@ -2,14 +2,17 @@
 //! from.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hostler_config::nearest;
 use hostler_engine::journal::Level;
 use hostler_worker::Rotation;
+use tokio::task::JoinHandle;
 
+use super::notify::Notify;
 use super::pools::RunningPool;
-use super::running::RunningServer;
+use super::running::{RunningServer, Takeover};
 use super::signals::SignalAction;
 use super::{cache, reload, upgrade};
 use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand};
@@ -38,6 +41,16 @@ pub(super) fn spawn_for_signal(
     });
 }
 
+/// Reloads, and tells the service manager when that begins and ends. Until the manager knows that Hostler is ready, the end of a reload would
+/// tell it so too early.
+pub(super) fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, booting: &JoinHandle<()>) {
+    let notify = booting.is_finished().then(|| notify.clone());
+    notify.iter().for_each(Notify::reloading);
+    spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
+        notify.iter().for_each(Notify::reloaded);
+    });
+}
+
 async fn run_logged(
     running: &Arc<RunningServer>,
     command: AdminCommand,
@@ -57,7 +70,11 @@ async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
         AdminCommand::Reload => reload::reload(running).await,
         AdminCommand::Upgrade => upgrade::upgrade(running).await,
         AdminCommand::Restart(None) => restart_all(running).await,
-        AdminCommand::Restart(Some(pool)) => restart(&find(running, &pool)?).await.map(|done| vec![done]),
+        AdminCommand::Restart(Some(pool)) => {
+            let pool = find(running, &pool)?;
+            begin_restart(running, std::slice::from_ref(&pool))?;
+            restart(&pool).await.map(|done| vec![done])
+        }
         AdminCommand::Pause(pool, longest) => pause(running, &find(running, &pool)?, longest),
         AdminCommand::Resume(pool) => resume(&find(running, &pool)?),
         AdminCommand::Rotate(pool, worker, rotation) => {
@@ -72,6 +89,7 @@ async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
 /// Restarts all pools at once. Each pool replaces one worker at a time.
 async fn restart_all(running: &RunningServer) -> Result<CommandDone, CommandError> {
     let pools = running.pools.load_full();
+    begin_restart(running, &pools)?;
     let restarts = pools.iter().filter(|pool| pool.supervisor.is_some()).cloned();
     let restarts: Vec<_> = restarts.map(|pool| tokio::spawn(async move { restart(&pool).await })).collect();
     if restarts.is_empty() {
@@ -89,6 +107,25 @@ async fn restart_all(running: &RunningServer) -> Result<CommandDone, CommandErro
         Ok(done)
     } else {
         Err(CommandError::Failed([problems, done].concat().join("\n")))
+    }
+}
+
+/// An upgrade must know of it.
+fn begin_restart(running: &RunningServer, pools: &[RunningPool]) -> Result<(), CommandError> {
+    refuse_in_takeover(running)?;
+    if pools.iter().any(|pool| pool.supervisor.is_some()) {
+        running.restarts.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// A successor that may serve already would not know of the order.
+fn refuse_in_takeover(running: &RunningServer) -> Result<(), CommandError> {
+    match *running.takeover.borrow() {
+        Takeover::NotYet => Ok(()),
+        Takeover::Begins(pid) | Takeover::Done(pid) => {
+            Err(CommandError::Refused(format!("pid {pid} is taking over: give the order again")))
+        }
     }
 }
 
@@ -111,6 +148,7 @@ fn pause(
     pool: &RunningPool,
     longest: Duration,
 ) -> Result<CommandDone, CommandError> {
+    refuse_in_takeover(running)?;
     let limit = humantime::format_duration(longest).to_string();
     let (journal, name) = (running.journal.clone(), pool.name.clone());
     let text = format!("pool {name}: the pause was not ended within {limit}; Hostler resumes the pool");

@@ -53,7 +53,7 @@ use hostler_worker::NeverReady;
 use listeners::Listeners;
 use notify::Notify;
 use predecessor::{Handover, Inheritance};
-use running::RunningServer;
+use running::{RunningServer, Takeover};
 use signals::{EarlySignals, SignalAction, Signals};
 use threads::DataPlane;
 use tokio::runtime::Runtime;
@@ -228,8 +228,8 @@ async fn until_stop(
     signals: &mut Signals,
     commands: &mut mpsc::UnboundedReceiver<PendingCommand>,
 ) -> ServerEnding {
-    let mut succession = running.successor.subscribe();
-    let mut until = None;
+    let mut takeover = running.takeover.subscribe();
+    let (mut until, mut is_passed_on) = (None, false);
     let pools = running.pools.load_full();
     let mut never_ready = pin!(boot::never_ready(&pools));
     // The workers of the predecessor may have worked.
@@ -237,19 +237,29 @@ async fn until_stop(
     loop {
         tokio::select! {
             action = signals.next() => match action {
+                SignalAction::Stop if stop::pass_on(running, action) => is_passed_on = true,
                 SignalAction::Stop => return ServerEnding::Signal,
-                SignalAction::Drain => until = Some(until.unwrap_or_else(|| stop::announce(running))),
-                SignalAction::Reload => reload_for_signal(running, notify, booting),
+                SignalAction::Drain => {
+                    stop::pass_on(running, action);
+                    until = Some(until.unwrap_or_else(|| stop::announce(running)));
+                }
+                SignalAction::Reload => commands::reload_for_signal(running, notify, booting),
                 SignalAction::Upgrade => {
                     commands::spawn_for_signal(running, action, AdminCommand::Upgrade, || ());
                 }
             },
             Some(pending) = commands.recv() => commands::spawn(running, pending),
-            Ok(_) = succession.changed() => {
-                if let Some(pid) = *succession.borrow_and_update() {
+            Ok(()) = takeover.changed() => match *takeover.borrow_and_update() {
+                Takeover::Done(pid) => {
+                    if is_passed_on {
+                        // The stop is for this process, too: it does not wait for silent clients.
+                        signals.keep(SignalAction::Stop);
+                    }
                     return ServerEnding::Successor(pid);
                 }
-            }
+                Takeover::NotYet if is_passed_on => return ServerEnding::Signal,
+                Takeover::NotYet | Takeover::Begins(_) => {}
+            },
             () = stop::reached(until) => return ServerEnding::Signal,
             never_ready = &mut never_ready, if ends_if_never_ready => {
                 let NeverReady { boots, last } = &never_ready;
@@ -259,16 +269,6 @@ async fn until_stop(
             }
         }
     }
-}
-
-/// Reloads, and tells the service manager when that begins and ends. Until the manager knows that Hostler is ready, the end of a reload would
-/// tell it so too early.
-fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, booting: &JoinHandle<()>) {
-    let notify = booting.is_finished().then(|| notify.clone());
-    notify.iter().for_each(Notify::reloading);
-    commands::spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
-        notify.iter().for_each(Notify::reloaded);
-    });
 }
 
 /// Waits until registered routes have had time to register. In a takeover: also until the workers are ready and the predecessor allows

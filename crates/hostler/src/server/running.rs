@@ -1,5 +1,6 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -67,8 +68,20 @@ pub(super) struct RunningServer {
     pub listeners: ArcSwapOption<Listeners>,
     /// Allows one reload or upgrade at a time, in the order of the commands.
     pub changes: Semaphore,
-    /// The process id of the successor, once it has taken over.
-    pub successor: watch::Sender<Option<u32>>,
+    /// How many times an operator has ordered the restart of a pool.
+    pub restarts: AtomicUsize,
+    pub takeover: watch::Sender<Takeover>,
+}
+
+/// How far a successor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takeover {
+    /// There is none, or it may not begin yet.
+    NotYet,
+    /// The process with this number may begin, and may serve clients already.
+    Begins(u32),
+    /// The process with this number has taken over.
+    Done(u32),
 }
 
 impl RunningServer {
@@ -145,7 +158,8 @@ impl RunningServer {
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),
             changes: Semaphore::new(1),
-            successor: watch::Sender::new(None),
+            restarts: AtomicUsize::new(0),
+            takeover: watch::Sender::new(Takeover::NotYet),
         })
     }
 

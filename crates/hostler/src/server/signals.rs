@@ -116,6 +116,11 @@ impl Signals {
         }
     }
 
+    /// [`Self::next`] returns it again.
+    pub fn keep(&mut self, action: SignalAction) {
+        self.kept.push_back(action);
+    }
+
     async fn newest(&mut self) -> SignalAction {
         match self.heard.recv().await {
             Some(action) => action,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use hostler_engine::journal::Level;
 use hostler_worker::Supervisor;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::cache;
 use super::pools::RunningPool;
-use super::running::RunningServer;
+use super::running::{RunningServer, Takeover};
 use super::signals::{SignalAction, Signals};
 use super::threads::DataPlane;
 
@@ -21,6 +22,23 @@ pub(super) fn announce(running: &RunningServer) -> Instant {
         format!("SIGUSR1: health checks fail from now on; serving for another {wait:?} (server.drain_wait)");
     running.journal.event(Level::Info, &text);
     Instant::now() + wait
+}
+
+/// Passes the order to stop, now or soon, on to a successor that was allowed to begin. It would go on serving although the operator has ended
+/// this process. False if there is none.
+pub(super) fn pass_on(running: &RunningServer, action: SignalAction) -> bool {
+    let (Takeover::Begins(pid) | Takeover::Done(pid)) = *running.takeover.borrow() else { return false };
+    let signal = match action {
+        SignalAction::Drain => Signal::USR1,
+        _ => Signal::TERM,
+    };
+    let text = format!("{}: passed on to pid {pid}, which is taking over", action.signal());
+    running.journal.event(Level::Info, &text);
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // An error means that it has ended.
+        let _ = kill_process(pid, signal);
+    }
+    true
 }
 
 /// Waits until this time. Without one it waits for ever.

@@ -3,13 +3,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hostler_engine::journal::Level;
 
 use super::boot;
 use super::pools::RunningPool;
-use super::running::RunningServer;
+use super::running::{RunningServer, Takeover};
 use super::successor::{Legacy, Successor};
 use crate::admin::{CommandDone, CommandError};
 
@@ -24,7 +25,8 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let Some(listeners) = running.listeners.load_full() else {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     };
-    refuse_if_paused(running)?;
+    refuse_if_lost(running)?;
+    let restarts = running.restarts.load(Ordering::Relaxed);
     let time_limit = running.config.load().server.upgrade_timeout;
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
     let sockets = listeners.copies().map_err(|error| failed(&error))?;
@@ -50,10 +52,13 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     if running.listeners.load().is_none() {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     }
-    refuse_if_paused(running)?;
+    refuse_if_lost(running)?;
+    refuse_if_restarted(running, restarts)?;
     let purges = running.shared_cache.undelivered();
-    new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await.map_err(|error| failed(&error))?;
-    running.successor.send_replace(Some(pid));
+    running.takeover.send_replace(Takeover::Begins(pid));
+    let begun = new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await;
+    running.takeover.send_replace(if begun.is_ok() { Takeover::Done(pid) } else { Takeover::NotYet });
+    begun.map_err(|error| failed(&error))?;
     if let Some(free_cpus) = free_cpus {
         free_cpus.for_good();
     }
@@ -64,11 +69,30 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     Ok(std::iter::once(taken).chain(skipped).collect())
 }
 
-/// The successor would serve the requests that a pause holds.
-fn refuse_if_paused(running: &RunningServer) -> Result<(), CommandError> {
+/// The kernel ends a container with its process 1. A successor knows neither that this process was told to stop soon nor that a pool is paused:
+/// it would go on, and would serve the requests that the pause holds.
+fn refuse_if_lost(running: &RunningServer) -> Result<(), CommandError> {
+    if std::process::id() == 1 {
+        let why = "this Hostler is process 1 of its container, which ends with it: replace the container";
+        return Err(CommandError::Refused(why.into()));
+    }
+    if running.connections().is_end_announced() {
+        return Err(CommandError::Refused("this Hostler was told to drain and stop (SIGUSR1)".into()));
+    }
     match running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
         Some(pool) => Err(CommandError::Refused(format!("pool {} is paused: resume it first", pool.name))),
         None => Ok(()),
+    }
+}
+
+/// A restart is how a new version of an app is deployed. The workers of the successor may have begun before, with the old one.
+fn refuse_if_restarted(running: &RunningServer, before: usize) -> Result<(), CommandError> {
+    match running.restarts.load(Ordering::Relaxed) == before {
+        true => Ok(()),
+        false => Err(CommandError::Refused(
+            "workers were restarted meanwhile, and those of the new process may be older: upgrade again"
+                .into(),
+        )),
     }
 }
 

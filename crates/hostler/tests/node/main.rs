@@ -48,6 +48,7 @@ mod sticky;
 mod stopping;
 mod streaming;
 mod streams;
+mod takeovers;
 mod traces;
 mod tunnels;
 mod upgrades;

@@ -1,4 +1,4 @@
-//! Hostler as process 1, as in a container: the kernel gives it the orphans of all others.
+//! Hostler as process 1, as in a container: the kernel gives it the orphans of all others, and ends all others with it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -50,6 +50,7 @@ async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_chil
     let died = site.logged("app/1: died (pid ").await;
     assert!(died.contains("exit code 3"), "{died}");
     site.is_ready().await;
+    site.command_of(hostler, &["upgrade"]).await.assert_exit(1).assert_complains("process 1 of its container");
     proc::signal(process_1, rustix::process::Signal::TERM);
     assert_eq!(site.exit().await, 0);
 }

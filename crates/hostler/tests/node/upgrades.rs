@@ -12,17 +12,17 @@ use super::load::Load;
 use super::proc;
 use super::site::{Plan, Site, app, configured, repository, source};
 
-const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
+pub const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
 
 /// A plan whose program is a symbolic link in the test's own folder, so that another program can replace it.
-fn linked(plan: Plan) -> (Plan, PathBuf) {
+pub fn linked(plan: Plan) -> (Plan, PathBuf) {
     let link = plan.folder().join("hostler");
     symlink(HOSTLER, &link).unwrap();
     (plan.called(&link), link)
 }
 
 /// Replaces the program by a script.
-fn replace(program: &PathBuf, script: &str) {
+pub fn replace(program: &PathBuf, script: &str) {
     std::fs::remove_file(program).unwrap();
     std::fs::write(program, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();

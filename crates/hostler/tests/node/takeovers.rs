@@ -1,0 +1,105 @@
+//! Orders that come while a successor starts or takes over: none is lost.
+
+use hostler_testkit::{Output, eventually};
+
+use super::proc;
+use super::site::{Site, app};
+use super::upgrades::{HOSTLER, linked, replace};
+
+/// A successor that does not tell that it serves, once it may begin. It writes its process id down then. The channel is its standard input.
+const SUCCESSOR: &str = r#"
+const { readSync, writeFileSync, writeSync } = require('node:fs');
+const message = Buffer.alloc(65536);
+const hears = (word) => {
+  while (JSON.parse(message.toString('utf8', 0, readSync(0, message))).word !== word);
+};
+hears('no_more');
+writeSync(0, '{"word":"ready"}');
+hears('begin');
+writeFileSync(`${process.env.TEST_FOLDER}/begins`, `${process.pid}\n`);
+setInterval(() => {}, 1000);
+"#;
+
+/// A site whose next upgrade stays in the moment of the takeover.
+async fn prepared() -> Site {
+    let (plan, program) = linked(app("diary.cjs"));
+    let site = plan.started().await;
+    std::fs::write(site.file("successor.cjs"), SUCCESSOR).unwrap();
+    replace(&program, &format!("exec node '{}'", site.file("successor.cjs").display()));
+    site
+}
+
+/// Begins an upgrade, and returns the process id of the successor that takes over.
+async fn taking_over(site: &Site) -> u32 {
+    site.ask_for_upgrade();
+    eventually("the successor to begin", async || {
+        let pid = std::fs::read_to_string(site.file("begins")).ok()?;
+        pid.strip_suffix('\n')?.parse().ok()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_stop_in_the_moment_of_a_takeover_stops_both_processes() {
+    let mut site = prepared().await;
+    let successor = taking_over(&site).await;
+    site.terminate();
+    site.logged(&format!("SIGTERM: passed on to pid {successor}")).await;
+    assert_eq!(site.exit().await, 0);
+    assert!(!proc::is_alive(successor), "it would go on serving");
+}
+
+#[tokio::test]
+async fn orders_in_the_moment_of_a_takeover_are_refused_and_not_lost() {
+    let site = prepared().await;
+    let successor = taking_over(&site).await;
+    for order in [["pause", "app"], ["restart", "app"]] {
+        let output = site.command_of(HOSTLER, &order).await;
+        output.assert_exit(1).assert_complains(&format!("pid {successor} is taking over"));
+    }
+    assert_eq!(site.pool("app").await["paused"], false);
+    proc::kill(successor);
+    site.logged("upgrade: the new process ended").await;
+    site.command_of(HOSTLER, &["restart", "app"]).await.assert_exit(0);
+    site.get("/").await.assert_status(200);
+}
+
+/// The outcome of an upgrade during whose start `order` is carried out.
+async fn upgrade_with(order: impl AsyncFnOnce(&Site)) -> (Site, Output) {
+    let (plan, program) = linked(app("diary.cjs"));
+    let (begun, go) = (plan.folder().join("begun"), plan.folder().join("go"));
+    let site = plan.started().await;
+    let waits = format!("touch '{}'; until [ -e '{}' ]; do sleep 0.05; done", begun.display(), go.display());
+    replace(&program, &format!("{waits}; exec '{HOSTLER}' \"$@\""));
+    let upgrade = site.command_of(HOSTLER, &["upgrade"]);
+    let ordering = async {
+        eventually("the new program to start", async || begun.exists().then_some(())).await;
+        order(&site).await;
+        std::fs::write(&go, "").unwrap();
+    };
+    let (upgrade, ()) = tokio::join!(upgrade, ordering);
+    (site, upgrade)
+}
+
+#[tokio::test]
+async fn an_upgrade_does_not_bring_back_workers_from_before_a_restart() {
+    let restarts = async |site: &Site| {
+        site.command_of(HOSTLER, &["restart", "app"]).await.assert_exit(0);
+    };
+    let (site, upgrade) = upgrade_with(restarts).await;
+    upgrade.assert_exit(1).assert_complains("workers were restarted meanwhile");
+    site.command_of(HOSTLER, &["upgrade"]).await.assert_exit(0);
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
+async fn an_upgrade_does_not_end_the_drain_before_a_stop() {
+    let drains = async |site: &Site| {
+        site.ask_to_drain();
+        site.logged("SIGUSR1: health checks fail").await;
+    };
+    let (site, upgrade) = upgrade_with(drains).await;
+    upgrade.assert_exit(1).assert_complains("told to drain and stop (SIGUSR1)");
+    let output = site.command_of(HOSTLER, &["upgrade"]).await;
+    output.assert_exit(1).assert_complains("told to drain and stop (SIGUSR1)");
+}
