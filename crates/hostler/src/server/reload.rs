@@ -170,7 +170,7 @@ async fn prepare(
     let before = running.pools.load_full();
     let mut change = PoolsChange::default();
     let outcome = match start_new(running, newer, &before, &mut change).await {
-        Ok(()) => renew_workers(running, older, newer, &mut change).await,
+        Ok(()) => renew_workers(running, (older, newer), &before, &mut change).await,
         failed => failed,
     };
     if let Err(problem) = outcome {
@@ -210,18 +210,15 @@ async fn start_new(
     let late = |_| Err(format!("new workers were not ready in {time_limit:?} (server.upgrade_timeout)"));
     let outcome = timeout(time_limit, boot::first_ready(&started)).await.unwrap_or_else(late);
     outcome.map_err(|why| format!("{why}; nothing has changed"))?;
-    keeps_pauses(before, change)?;
+    keeps_pauses(before, change).map_err(|why| format!("{why}; nothing has changed"))?;
     goes_on(running)
 }
 
-/// A pool that starts anew would serve at once, also what its predecessor holds.
+/// A pool that starts anew would serve at once, also what its predecessor holds. The error is half a sentence.
 fn keeps_pauses(before: &[RunningPool], change: &PoolsChange) -> Result<(), String> {
     let is_lost = |pool: &&RunningPool| pool.pool.is_paused() && change.started.contains(&pool.name);
     match before.iter().find(is_lost) {
-        Some(pool) => Err(format!(
-            "pool {} is paused and would start anew: resume it first; nothing has changed",
-            pool.name
-        )),
+        Some(pool) => Err(format!("pool {} is paused and would start anew: resume it first", pool.name)),
         None => Ok(()),
     }
 }
@@ -238,8 +235,8 @@ fn goes_on(running: &RunningServer) -> Result<(), String> {
 /// not boot, that pool and the others are left as they were; pools that were renewed before keep the new settings.
 async fn renew_workers(
     running: &RunningServer,
-    older: &Config,
-    newer: &Config,
+    (older, newer): (&Config, &Config),
+    before: &[RunningPool],
     change: &mut PoolsChange,
 ) -> Result<(), String> {
     for index in 0..change.pools.len() {
@@ -265,6 +262,8 @@ async fn renew_workers(
         }
         change.renewed.push(pool.name.clone());
     }
+    // The restarts may have taken minutes. There is no other wait until the new pools get the requests.
+    keeps_pauses(before, change).map_err(|why| take_back(running, older, change, why))?;
     // Only now: fewer workers, for example, would have ended for nothing.
     let kept = change.pools.iter().filter(|pool| !change.started.contains(&pool.name));
     kept.for_each(|pool| pool.settle_workers(newer, &running.pool_context));

@@ -351,3 +351,33 @@ async fn a_pause_lets_a_migration_happen_between_two_requests() {
     }
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_reload_keeps_a_pause_that_begins_during_its_restarts() {
+    let app = "const fs = require('fs'), folder = process.env.TEST_FOLDER;
+        const serve = () => require('http').createServer((req, res) => res.end(process.env.V)).listen(3000);
+        const wait = setInterval(() => {
+          if (process.env.V === 'v2' && !fs.existsSync(`${folder}/go`)) return fs.writeFileSync(`${folder}/boots`, '');
+          clearInterval(wait);
+          serve();
+        }, 20);";
+    let file = |version: &str, other: &str| {
+        let routes = "[[routes]]\nmatch = '/other'\npool = 'other'\n[[routes]]\nmatch = '*'\npool = 'app'\n";
+        let app = of_version("app", app, 1, version);
+        format!("{app}[pools.other]\nmembers = ['127.0.0.1:9']\n{other}{routes}")
+    };
+    let site = configured(&file("v1", "")).started().await;
+    site.configure(&file("v2", "protocol = 'http2'\n"));
+    let reload = site.command(&["reload"]);
+    let pause = async {
+        eventually("a new worker to boot", async || site.file("boots").exists().then_some(())).await;
+        site.command(&["pause", "other"]).await.assert_exit(0);
+        site.touch("go");
+    };
+    let (reload, ()) = tokio::join!(reload, pause);
+    let why = "pool other is paused and would start anew: resume it first; renewed before: app";
+    reload.assert_exit(1).assert_complains(why);
+    assert_eq!(site.pool("other").await["paused"], true);
+    site.get("/").await.assert_ok("v2");
+    site.stop().await;
+}
