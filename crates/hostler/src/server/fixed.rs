@@ -42,6 +42,13 @@ fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     if older.registrar != newer.registrar {
         done.push(later("registrar"));
         newer.registrar.clone_from(&older.registrar);
+        // A first `[registrar]` brings a `[platform]`, also if none is written. Requests without a route would get its answers already.
+        if older.registrar.is_none()
+            && older.platform.is_none()
+            && newer.platform.take().is_some_and(|platform| platform != Platform::default())
+        {
+            done.push(later("platform"));
+        }
     }
     if older.traces != newer.traces {
         done.push(later("traces"));
@@ -125,5 +132,20 @@ mod tests {
         assert_eq!((with_both.platform, done.len()), (Some(expected), 2));
         let (without, done) = kept("platform.secure_cookies = true", "");
         assert_eq!((without.platform, done), (None, CommandDone::new()));
+    }
+
+    #[test]
+    fn a_first_registrar_waits_for_an_upgrade_with_its_platform() {
+        let registrar = "registrar.nats = ['nats://127.0.0.1:4222']\n";
+        let later = |keys: &[&str]| keys.iter().map(|key| later(key)).collect::<CommandDone>();
+        let (without, done) = kept("", registrar);
+        assert_eq!(
+            (without.registrar.is_some(), without.platform, done),
+            (false, None, later(&["registrar"]))
+        );
+        let (with, done) = kept("", &format!("{registrar}platform.secure_cookies = true"));
+        assert_eq!((with.platform, done), (None, later(&["registrar", "platform"])));
+        let (alone, done) = kept("", "platform.secure_cookies = true");
+        assert_eq!((alone.platform.is_some(), done), (true, CommandDone::new()));
     }
 }
