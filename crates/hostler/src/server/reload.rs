@@ -19,6 +19,7 @@ use crate::admin::{CommandDone, CommandError, LastReload};
 /// Applies the current configuration. If it has an error, nothing changes.
 pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
     let _turn = running.changes.acquire().await;
+    let _files = running.renewals.acquire().await;
     if running.connections().is_ending() {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     }

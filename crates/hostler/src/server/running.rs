@@ -68,6 +68,8 @@ pub(super) struct RunningServer {
     pub listeners: ArcSwapOption<Listeners>,
     /// Allows one reload or upgrade at a time, in the order of the commands.
     pub changes: Semaphore,
+    /// Allows a reload, or reading changed files again, at a time. Not an upgrade: the successor reads all files itself.
+    pub renewals: Semaphore,
     /// How many times an operator has ordered the restart of a pool.
     pub restarts: AtomicUsize,
     pub takeover: watch::Sender<Takeover>,
@@ -158,6 +160,7 @@ impl RunningServer {
             sources: Arc::new(sources),
             listeners: ArcSwapOption::from_pointee(listeners),
             changes: Semaphore::new(1),
+            renewals: Semaphore::new(1),
             restarts: AtomicUsize::new(0),
             takeover: watch::Sender::new(Takeover::NotYet),
         })

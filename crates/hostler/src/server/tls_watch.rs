@@ -36,7 +36,7 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
 }
 
 async fn follow(running: &RunningServer, shown: &TlsFiles, seen: &[FileStamp]) {
-    let _turn = running.changes.acquire().await;
+    let _turn = running.renewals.acquire().await;
     let config = running.config.load_full();
     let Some(written) = &config.tls else { return };
     match tls::read_again(written).await {

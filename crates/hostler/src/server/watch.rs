@@ -33,7 +33,7 @@ pub(super) async fn watch<T: Renewable>(running: Arc<RunningServer>) {
 }
 
 async fn follow<T: Renewable>(running: &RunningServer, seen: &[FileStamp]) {
-    let _turn = running.changes.acquire().await;
+    let _turn = running.renewals.acquire().await;
     // A reload may have replaced the service.
     let Some((service, read)) = T::of(&running.lookups.load()) else { return };
     // Also if this fails: the files are read again only after another change.
