@@ -53,8 +53,12 @@ impl Notify {
         self.send(&format!("READY=1\nMAINPID={}", std::process::id()));
     }
 
-    /// Another process is the main process of the service.
+    /// Another process is the main process of the service. The manager has not listened to that one before: its first sign of life that counts
+    /// comes after half of the limit, and the last one of this process may be as old.
     pub fn succeeded_by(&self, pid: u32) {
+        if self.watchdog.is_some() {
+            self.send("WATCHDOG=1");
+        }
         self.send(&format!("MAINPID={pid}"));
     }
 
@@ -159,5 +163,9 @@ mod tests {
         for off in ["0", "no number"] {
             assert_eq!(beats(off).await, 0, "{off}");
         }
+        with("30000000").succeeded_by(7);
+        let mut text = [0; 100];
+        let told = std::iter::from_fn(|| socket.recv(&mut text).ok().map(|length| text[..length].to_vec()));
+        assert_eq!(told.collect::<Vec<_>>(), [b"WATCHDOG=1".as_slice(), b"MAINPID=7"]);
     }
 }
