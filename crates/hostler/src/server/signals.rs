@@ -40,11 +40,16 @@ pub(super) enum SignalAction {
 
 /// The task that receives signals. It runs all the time, so that the time of each signal is known.
 struct SignalStream {
+    stopping: StopSignals,
+    others: EarlySignals,
+    stops: Stops,
+}
+
+/// SIGTERM, SIGINT and SIGQUIT.
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     quit: Signal,
-    others: EarlySignals,
-    stops: Stops,
 }
 
 /// The terminal in which Hostler was started, if there was one.
@@ -65,6 +70,18 @@ pub(super) struct EarlySignals {
     drain: Signal,
     upgrade: Signal,
     terminal: Terminal,
+    /// Only for process 1 of a container. The kernel drops a signal to it that it does not handle, and another process ends.
+    stopping: Option<StopSignals>,
+}
+
+impl StopSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
 }
 
 impl EarlySignals {
@@ -78,20 +95,16 @@ impl EarlySignals {
             drain: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
             terminal: Terminal { was_there: has_terminal(), closed: None },
+            stopping: (std::process::id() == 1).then(StopSignals::new).transpose()?,
         })
     }
 }
 
 impl Signals {
     /// From now on no signal to stop ends the process by itself either.
-    pub fn new(early: EarlySignals) -> io::Result<Self> {
-        let ear = SignalStream {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            quit: signal(SignalKind::quit())?,
-            others: early,
-            stops: Stops::default(),
-        };
+    pub fn new(mut early: EarlySignals) -> io::Result<Self> {
+        let stopping = early.stopping.take().map_or_else(StopSignals::new, Ok)?;
+        let ear = SignalStream { stopping, others: early, stops: Stops::default() };
         let (sender, heard) = mpsc::channel(MAX_WAITING);
         tokio::spawn(ear.listen(sender));
         Ok(Self { heard, kept: VecDeque::new() })
@@ -143,12 +156,13 @@ impl SignalStream {
     }
 
     async fn next(&mut self) -> SignalAction {
-        let EarlySignals { hang_up, drain, upgrade, terminal } = &mut self.others;
+        let StopSignals { terminate, interrupt, quit } = &mut self.stopping;
+        let EarlySignals { hang_up, drain, upgrade, terminal, .. } = &mut self.others;
         loop {
             return tokio::select! {
-                _ = self.terminate.recv() => SignalAction::Stop,
-                _ = self.interrupt.recv() => SignalAction::Stop,
-                _ = self.quit.recv() => SignalAction::Stop,
+                _ = terminate.recv() => SignalAction::Stop,
+                _ = interrupt.recv() => SignalAction::Stop,
+                _ = quit.recv() => SignalAction::Stop,
                 _ = hang_up.recv() => terminal.hung_up(has_terminal(), Instant::now()),
                 _ = drain.recv() => SignalAction::Drain,
                 _ = upgrade.recv() => SignalAction::Upgrade,

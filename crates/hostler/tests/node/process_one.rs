@@ -1,9 +1,12 @@
 //! Hostler as process 1, as in a container: the kernel gives it the orphans of all others, and ends all others with it.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::{Command, Stdio};
 
-use hostler_testkit::eventually;
+use hostler_testkit::{eventually, within};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::proc;
 use super::site::source;
@@ -23,12 +26,18 @@ const APP: &str = "const { spawn } = require('child_process');
 /// Runs a program as process 1 of a container.
 const UNSHARE: &str = "unshare --user --map-root-user --pid --fork --kill-child --mount-proc";
 
-#[tokio::test]
-async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_children_end() {
+fn has_containers() -> bool {
     let test = format!("{UNSHARE} true");
     let tried = Command::new("sh").args(["-c", &test]).stderr(Stdio::null()).status().unwrap();
     if !tried.success() {
         eprintln!("not tested: this system does not allow {UNSHARE}");
+    }
+    tried.success()
+}
+
+#[tokio::test]
+async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_children_end() {
+    if !has_containers() {
         return;
     }
     let plan = source(APP);
@@ -50,7 +59,43 @@ async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_chil
     let died = site.logged("app/1: died (pid ").await;
     assert!(died.contains("exit code 3"), "{died}");
     site.is_ready().await;
-    site.command_of(hostler, &["upgrade"]).await.assert_exit(1).assert_complains("process 1 of its container");
+    site.command_of(hostler, &["upgrade"])
+        .await
+        .assert_exit(1)
+        .assert_complains("process 1 of its container");
     proc::signal(process_1, rustix::process::Signal::TERM);
     assert_eq!(site.exit().await, 0);
+}
+
+/// The kernel drops a signal to process 1 that it does not handle yet, and nobody would send it again.
+#[tokio::test]
+async fn as_process_1_hostler_obeys_a_stop_that_comes_while_the_configuration_is_read() {
+    if !has_containers() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hostler.toml");
+    mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let start = format!("exec {UNSHARE} {} start", env!("CARGO_BIN_EXE_hostler"));
+    let mut container = tokio::process::Command::new("sh")
+        .args(["-c", &start])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = eventually("the configuration to be read", async || {
+        OpenOptions::new().write(true).custom_flags(at_once).open(&file).ok()
+    })
+    .await;
+    proc::signal(proc::children_of(container.id().unwrap())[0], rustix::process::Signal::TERM);
+    pipe.write_all(
+        b"routes = [{ match = '*', respond = 'ok' }]\n[server]\nlisten = '127.0.0.1:0'\nadmin = 'off'\n",
+    )
+    .unwrap();
+    drop(pipe);
+    let status = within("its end", container.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0));
 }
