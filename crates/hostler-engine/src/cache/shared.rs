@@ -151,7 +151,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_change_that_is_noted_at_the_old_servers_reaches_the_new_ones() {
-        let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
+        let journal =
+            Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap()).unwrap();
         let cache = Arc::new(SharedCache::new(1 << 20, 1 << 16, journal));
         let folder = tempfile::tempdir().unwrap();
         // Nothing listens there, so no server takes a purge.

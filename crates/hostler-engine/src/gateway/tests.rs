@@ -24,7 +24,7 @@ pub(super) fn seconds(seconds: u64) -> Duration {
 }
 
 pub(super) fn journal() -> Journal {
-    Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap())
+    Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap()).unwrap()
 }
 
 /// A target with a queue timeout of 5 s and a request timeout of 30 s.

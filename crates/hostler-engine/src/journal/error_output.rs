@@ -18,18 +18,20 @@ const TIME_LIMIT: Duration = Duration::from_millis(200);
 pub struct ErrorOutput(Option<Arc<Writer>>);
 
 impl ErrorOutput {
-    /// Without a free descriptor nothing is written.
+    /// Without a free descriptor, or if the system refuses the thread, a line is written at once if the reader has room for it.
     pub fn open() -> Self {
         let tell = |out: &mut Vec<u8>, dropped: u64, _: Option<&str>| {
             out.extend_from_slice(format!("hostler: {dropped} lines were dropped here\n").as_bytes());
         };
-        Self(Writer::file(io::stderr()).ok().map(|file| Arc::new(Writer::new(file, tell, |_| ()))))
+        let writer = Writer::file(io::stderr()).and_then(|file| Writer::new(file, tell, |_| ()));
+        Self(writer.ok().map(Arc::new))
     }
 
     /// Writes a line.
     pub fn say(&self, line: impl Display) {
-        if let Some(writer) = &self.0 {
-            say(writer, &line);
+        match &self.0 {
+            Some(writer) => say(writer, &line),
+            None => write_at_once(&printable(&line)),
         }
     }
 
@@ -50,18 +52,26 @@ impl ErrorOutput {
 
 /// Writes a line to standard error if its reader has room for it.
 pub(super) fn say_at_once(line: &str) {
+    write_at_once(&format!("hostler: {line}"));
+}
+
+fn write_at_once(text: &str) {
     let mut out = io::stderr();
     let mut ready = [PollFd::new(&out, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     if poll(&mut ready, Some(&now)).is_ok_and(|ready| ready > 0) {
         // Nothing is left to report an error to.
-        let _ = out.write_all(format!("hostler: {line}\n").as_bytes());
+        let _ = out.write_all(format!("{text}\n").as_bytes());
     }
 }
 
 /// It may have several lines, and may end with what an app has printed.
+fn printable(line: &dyn Display) -> String {
+    printable_lines(&line.to_string(), Allowed::on_standard_error())
+}
+
 fn say(writer: &Writer, line: &dyn Display) {
-    let text = printable_lines(&line.to_string(), Allowed::on_standard_error());
+    let text = printable(line);
     writer.append(|out| out.extend_from_slice(format!("{text}\n").as_bytes()));
 }
 

@@ -61,7 +61,7 @@ impl Journal {
         journal_stream: Option<&str>,
     ) -> io::Result<Self> {
         let priorities = Priorities::new(journal_stream, file.is_none());
-        Ok(Self::writing(form, access, opened(file)?, priorities))
+        Self::writing(form, access, opened(file)?, priorities)
     }
 
     /// Opens the file again, which may have been renamed. Further lines go there. After an error they go where they went.
@@ -77,11 +77,11 @@ impl Journal {
     }
 
     /// Writes to a file.
-    pub fn new(form: LogFormat, access: bool, out: File) -> Self {
+    pub fn new(form: LogFormat, access: bool, out: File) -> io::Result<Self> {
         Self::writing(form, access, out, Priorities::new(None, false))
     }
 
-    fn writing(form: LogFormat, access: bool, out: File, priorities: Priorities) -> Self {
+    fn writing(form: LogFormat, access: bool, out: File, priorities: Priorities) -> io::Result<Self> {
         let priorities = Arc::new(priorities);
         let marking = priorities.clone();
         let tell = move |out: &mut Vec<u8>, dropped: u64, error: Option<&str>| {
@@ -93,8 +93,8 @@ impl Journal {
         let complain = |error: &str| {
             error_output::say_at_once(&format!("the log cannot be written, so its lines are lost: {error}"));
         };
-        let writer = Writer::new(out, tell, complain);
-        Self { form, access, rules: Arc::default(), priorities, writer: Arc::new(writer) }
+        let writer = Arc::new(Writer::new(out, tell, complain)?);
+        Ok(Self { form, access, rules: Arc::default(), priorities, writer })
     }
 
     /// Writes an access line. The closure runs only if access lines are on.

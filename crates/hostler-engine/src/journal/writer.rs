@@ -61,21 +61,20 @@ struct WriterState {
 
 impl Writer {
     /// Writes to `out` until [`end`](Self::end). `tell` makes the line that reports how many lines were dropped, and with which error.
-    /// `complain` says elsewhere that a file cannot be written, once for each file.
+    /// `complain` says elsewhere that a file cannot be written, once for each file. Fails if the system refuses the thread.
     pub fn new(
         out: File,
         tell: impl Fn(&mut Vec<u8>, u64, Option<&str>) + Send + 'static,
         complain: impl Fn(&str) + Send + 'static,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let shared = Arc::new(WriterInner::default());
         let writing = shared.clone();
-        let started = std::thread::Builder::new().name("journal".into()).spawn(move || {
+        std::thread::Builder::new().name("journal".into()).spawn(move || {
             writing.run(out, tell, complain);
             writing.lock().finished = true;
             writing.changed.notify_all();
-        });
-        shared.lock().finished = started.is_err();
-        Self { shared }
+        })?;
+        Ok(Self { shared })
     }
 
     /// The same file without the buffer and the lock of the standard library.
@@ -279,7 +278,7 @@ mod tests {
 
     fn writer(out: File) -> Writer {
         let tell = |out: &mut Vec<u8>, dropped, _: Option<&str>| drop(writeln!(out, "{dropped} dropped"));
-        Writer::new(out, tell, |_| ())
+        Writer::new(out, tell, |_| ()).unwrap()
     }
 
     fn fill(writer: &Writer, lines: usize) {
@@ -373,7 +372,7 @@ mod tests {
         let tell = |out: &mut Vec<u8>, dropped, error: Option<&str>| {
             drop(writeln!(out, "{dropped} dropped: {}", error.unwrap_or("too slow")));
         };
-        let writer = Writer::new(full, tell, move |error| said.send(error.to_owned()).unwrap());
+        let writer = Writer::new(full, tell, move |error| said.send(error.to_owned()).unwrap()).unwrap();
         fill(&writer, 1);
         let error = "No space left on device (os error 28)";
         assert_eq!(complaints.recv().unwrap(), error);

@@ -298,7 +298,7 @@ mod tests {
             tls: None,
             ping_interval: Duration::from_secs(60),
         };
-        let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap());
+        let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap()).unwrap();
         NatsConnection::open(settings, journal)
     }
 

@@ -39,7 +39,7 @@ mod tls_watch;
 mod upgrade;
 mod watch;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,7 @@ pub struct Foundation {
 }
 
 impl Foundation {
-    pub fn new() -> std::io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let runtime = runtime::new()?;
         let signals = runtime.block_on(async { EarlySignals::new() })?;
         Ok(Self { runtime, signals })
@@ -277,7 +277,7 @@ async fn wait_until_allowed_to_begin(
     running: &RunningServer,
     (handover, broken): (Option<&Handover>, &[String]),
     signals: &mut Signals,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let pools = running.pools.load_full();
     // They did not work before, and would hold up the upgrade of all others.
     let pools: Vec<_> = pools.iter().filter(|pool| !broken.iter().any(|name| **name == *pool.name)).collect();
@@ -294,7 +294,7 @@ async fn wait_until_allowed_to_begin(
         let all_ready = async { tokio::join!(boot::all_ready(&pools), filled).0 };
         tokio::select! {
             ready = all_ready => {
-                ready.map_err(std::io::Error::other)?;
+                ready.map_err(io::Error::other)?;
                 let (registrations, purges) = handover.ready().await?;
                 running.shared_cache.tell(purges);
                 if let Some(registering) = &running.registering {
@@ -307,7 +307,7 @@ async fn wait_until_allowed_to_begin(
     };
     tokio::select! {
         outcome = ready => outcome,
-        () = signals.stop() => Err(std::io::Error::other("told to stop")),
+        () = signals.stop() => Err(io::Error::other("told to stop")),
     }
 }
 
@@ -377,7 +377,7 @@ fn note_admin(running: &RunningServer, listeners: &Listeners) {
 
 fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {
     let file = config.log.file.as_deref();
-    let is_terminal = file.is_none() && std::io::stdout().is_terminal();
+    let is_terminal = file.is_none() && io::stdout().is_terminal();
     let force_color = environment.get("FORCE_COLOR").map(String::as_str);
     let pretty = LogFormat::Pretty { coloured: file.is_none() && is_coloured(force_color) };
     let (form, access) = match config.server.access_log {
@@ -389,7 +389,9 @@ fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartE
         AccessLog::Off => (pretty, false),
     };
     let stream = environment.get("JOURNAL_STREAM").map(String::as_str);
-    let journal = Journal::open(form, access, file, stream).map_err(|source| match file {
+    // The system may also refuse the thread that writes.
+    let of_file = |error: &io::Error| file.filter(|_| error.kind() != io::ErrorKind::WouldBlock);
+    let journal = Journal::open(form, access, file, stream).map_err(|source| match of_file(&source) {
         Some(file) => StartError::Log { file: file.to_owned(), source },
         None => StartError::System(source),
     })?;

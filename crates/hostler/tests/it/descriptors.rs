@@ -229,3 +229,10 @@ async fn requests_that_wait_in_members_leave_descriptors_for_others() {
         assert_eq!(whole(answer).await.0.status(), 200);
     }
 }
+
+#[tokio::test]
+async fn a_start_at_the_limit_of_threads_fails_with_a_reason() {
+    // No address space is that large, so the system refuses each thread. At `pids.max` it gives the same error.
+    let plan = site("routes = [{ match = '*', respond = 'ok' }]").env("RUST_MIN_STACK", "200000000000000");
+    plan.ended().await.assert_exit(1).assert_complains("hostler: cannot start: ");
+}

@@ -110,7 +110,7 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
 }
 
 fn route(kind: RegisteredRoute, pool: Pool<Endpoint>, meter: Arc<Meter>) -> Route {
-    let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap());
+    let journal = Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap()).unwrap();
     let poison = Arc::new(Poison::new("app.test".into(), PoisonSettings::OFF, journal, None));
     let settings = PoolTargetSettings {
         queue_timeout: Duration::from_secs(20),
