@@ -53,13 +53,14 @@ impl Notify {
         self.send(&format!("READY=1\nMAINPID={}", std::process::id()));
     }
 
-    /// Another process is the main process of the service. The manager has not listened to that one before: its first sign of life that counts
-    /// comes after half of the limit, and the last one of this process may be as old.
+    /// Another process is the main process of the service, and serves. The manager has not listened to that one before: not to its word that it
+    /// is ready, for which a start or a reload may still wait, and not to its first sign of life. The next sign comes after half of the limit,
+    /// and the last one of this process may be as old.
     pub fn succeeded_by(&self, pid: u32) {
         if self.watchdog.is_some() {
             self.send("WATCHDOG=1");
         }
-        self.send(&format!("MAINPID={pid}"));
+        self.send(&format!("READY=1\nMAINPID={pid}"));
     }
 
     /// A reload begins. By the time, the manager knows that it does not come from before its own signal.
@@ -132,7 +133,7 @@ mod tests {
                 String::from_utf8_lossy(&text[..length]).into_owned()
             };
             assert_eq!(next(), format!("READY=1\nMAINPID={}", std::process::id()));
-            assert_eq!(next(), "MAINPID=7");
+            assert_eq!(next(), "READY=1\nMAINPID=7");
             assert_eq!(next(), "STOPPING=1");
         }
         Notify::of(&Environment::new()).ready();
@@ -166,6 +167,6 @@ mod tests {
         with("30000000").succeeded_by(7);
         let mut text = [0; 100];
         let told = std::iter::from_fn(|| socket.recv(&mut text).ok().map(|length| text[..length].to_vec()));
-        assert_eq!(told.collect::<Vec<_>>(), [b"WATCHDOG=1".as_slice(), b"MAINPID=7"]);
+        assert_eq!(told.collect::<Vec<_>>(), [b"WATCHDOG=1".as_slice(), b"READY=1\nMAINPID=7"]);
     }
 }
