@@ -14,7 +14,7 @@ use super::notify::Notify;
 use super::pools::RunningPool;
 use super::running::{RunningServer, Takeover};
 use super::signals::SignalAction;
-use super::{cache, reload, upgrade};
+use super::{cache, reload, stop, upgrade};
 use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand};
 
 pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
@@ -46,8 +46,11 @@ pub(super) fn spawn_for_signal(
 pub(super) fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, booting: &JoinHandle<()>) {
     let notify = booting.is_finished().then(|| notify.clone());
     notify.iter().for_each(Notify::reloading);
+    let after = running.clone();
     spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
         notify.iter().for_each(Notify::reloaded);
+        // It has waited for the end of an upgrade, and nobody reads why it was refused.
+        stop::pass_on(&after, SignalAction::Reload);
     });
 }
 

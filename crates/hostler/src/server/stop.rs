@@ -24,13 +24,15 @@ pub(super) fn announce(running: &RunningServer) -> Instant {
     Instant::now() + wait
 }
 
-/// Passes the order to stop, now or soon, on to a successor that was allowed to begin. It would go on serving although the operator has ended
-/// this process. False if there is none.
+/// Passes an order on to a successor that was allowed to begin. It would go on serving although the operator has ended this process, or with a
+/// configuration that it has read before the operator changed it. False if there is none.
 pub(super) fn pass_on(running: &RunningServer, action: SignalAction) -> bool {
     let (Takeover::Begins(pid) | Takeover::Done(pid)) = *running.takeover.borrow() else { return false };
     let signal = match action {
+        SignalAction::Stop => Signal::TERM,
+        SignalAction::Reload => Signal::HUP,
         SignalAction::Drain => Signal::USR1,
-        _ => Signal::TERM,
+        SignalAction::Upgrade => Signal::USR2,
     };
     let text = format!("{}: passed on to pid {pid}, which is taking over", action.signal());
     running.journal.event(Level::Info, &text);

@@ -103,3 +103,15 @@ async fn an_upgrade_does_not_end_the_drain_before_a_stop() {
     let output = site.command_of(HOSTLER, &["upgrade"]).await;
     output.assert_exit(1).assert_complains("told to drain and stop (SIGUSR1)");
 }
+
+#[tokio::test]
+async fn a_reload_by_a_signal_that_waits_for_an_upgrade_reaches_the_successor() {
+    let hangs_up = async |site: &Site| {
+        site.hang_up();
+        site.logged("SIGHUP: reload").await;
+    };
+    let (site, upgrade) = upgrade_with(hangs_up).await;
+    upgrade.assert_exit(0);
+    site.logged("SIGHUP: passed on to pid ").await;
+    site.logged("reload: nothing has changed").await;
+}
