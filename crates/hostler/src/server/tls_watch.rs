@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hostler_engine::journal::Level;
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::file_stamp::FileStamp;
 use super::running::RunningServer;
@@ -13,13 +13,22 @@ use super::tls::{self, TlsFiles};
 
 /// How often files are checked. A changed file is read after it was found unchanged once.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// When files that could not be used are read again although they have not changed. The reason may have been another one: the disk, or the limit
+/// on open files.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The last read, if it failed.
+struct FailedRead {
+    at: Instant,
+    why: String,
+}
 
 /// Watches the files for the life of the program.
 pub(super) async fn watch(running: Arc<RunningServer>) {
     let Some(shown) = running.tls.clone() else { return };
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = Vec::new();
+    let (mut seen, mut failure) = (Vec::new(), None::<FailedRead>);
     loop {
         ticks.tick().await;
         let Some(files) = running.config.load().tls.as_ref().map(|tls| tls.certificates.clone()) else {
@@ -29,26 +38,39 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
         // A certificate and its key are written one after the other: wait until both are unchanged.
         let is_settled = now == seen;
         seen = now;
-        if is_settled && !shown.knows(&seen) {
-            follow(&running, &shown, &seen).await;
+        let is_new = !shown.knows(&seen);
+        let is_due = failure.as_ref().is_some_and(|failure| failure.at.elapsed() >= RETRY_INTERVAL);
+        if is_settled && (is_new || is_due) {
+            let before = failure.take().filter(|_| !is_new);
+            failure = follow(&running, &shown, &seen, before).await;
         }
     }
 }
 
-async fn follow(running: &RunningServer, shown: &TlsFiles, seen: &[FileStamp]) {
+/// Reads them. `before`: the failure of the same files. Returns that of this read.
+async fn follow(
+    running: &RunningServer,
+    shown: &TlsFiles,
+    seen: &[FileStamp],
+    before: Option<FailedRead>,
+) -> Option<FailedRead> {
     let _turn = running.renewals.acquire().await;
     let config = running.config.load_full();
-    let Some(written) = &config.tls else { return };
+    let written = config.tls.as_ref()?;
     match tls::read_again(written).await {
         Ok(fresh) => {
             shown.show(fresh);
             shown.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
+            None
         }
         Err(why) => {
-            // Logged once: the files are read again only after another change.
             shown.note(seen.to_vec());
-            let text = format!("tls: {why}; the certificates that were read before stay in use");
-            running.journal.event(Level::Error, &text);
+            // Logged once.
+            if before.is_none_or(|before| before.why != why) {
+                let text = format!("tls: {why}; the certificates that were read before stay in use");
+                running.journal.event(Level::Error, &text);
+            }
+            Some(FailedRead { at: Instant::now(), why })
         }
     }
 }

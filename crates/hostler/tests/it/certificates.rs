@@ -1,6 +1,7 @@
 //! Certificates: which one is shown, what happens when files change, and client certificates.
 
 use hostler_testkit::{authority, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use rustls::version::TLS12;
 
 use crate::site;
@@ -98,6 +99,23 @@ async fn bad_certificate_files_are_reported_once_and_change_nothing() {
     .await;
     let told = site.lines().iter().filter(|line| line.contains("is not the key")).count();
     assert_eq!(told, 1);
+}
+
+#[tokio::test]
+async fn certificates_that_could_not_be_read_for_want_of_descriptors_are_read_later() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let process = Pid::from_raw(site.pid() as i32);
+    let most = getrlimit(Resource::Nofile).maximum;
+    prlimit(process, Resource::Nofile, Rlimit { current: Some(1), maximum: most }).unwrap();
+    let new = trust.vouch_for(&["a.test"]);
+    write(site.folder(), "a", &new);
+    site.says("a.pem: Too many open files").await;
+    prlimit(process, Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+    eventually("the new certificate", async || {
+        tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
