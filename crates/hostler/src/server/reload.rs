@@ -218,13 +218,18 @@ async fn start_new(
     goes_on(running)
 }
 
-/// A pool that starts anew would serve at once, also what its predecessor holds. The error is half a sentence.
+/// A pool that starts anew would serve at once, also what its predecessor holds, and one that is removed finishes what it holds. The error is
+/// half a sentence.
 fn keeps_pauses(before: &[RunningPool], change: &PoolsChange) -> Result<(), String> {
-    let is_lost = |pool: &&RunningPool| pool.pool.is_paused() && change.started.contains(&pool.name);
-    match before.iter().find(is_lost) {
-        Some(pool) => Err(format!("pool {} is paused and would start anew: resume it first", pool.name)),
-        None => Ok(()),
+    for pool in before.iter().filter(|pool| pool.pool.is_paused()) {
+        let fate = match change.pools.iter().any(|new| new.name == pool.name) {
+            true if change.started.contains(&pool.name) => "would start anew",
+            true => continue,
+            false => "would be removed",
+        };
+        return Err(format!("pool {} is paused and {fate}: resume it first", pool.name));
     }
+    Ok(())
 }
 
 /// A stop that has begun meanwhile ends the reload: it stops the workers of new pools, too.

@@ -220,6 +220,9 @@ async fn a_reload_that_would_end_the_pause_of_a_pool_is_refused() {
     site.rewrite(&format!("[pools.app]\n{}protocol = 'http2'\n", pool(&app)));
     let output = site.command(&["reload"]).await;
     output.assert_exit(1).assert_complains("pool app is paused and would start anew: resume it first");
+    site.rewrite("[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n");
+    let output = site.command(&["reload"]).await;
+    output.assert_exit(1).assert_complains("pool app is paused and would be removed: resume it first");
     site.settles("app", 0, 1).await;
     assert_eq!(app.requests().len(), 0);
     // What can change under it does.
