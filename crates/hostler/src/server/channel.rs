@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor  Sockets.. NoMore                Begin          (from here on the successor is not killed any more)
-//! successor                       Ready / Failed       Begun
+//! successor                       Ready / Failed       Begun  Stopping
 //! ```
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -57,6 +57,8 @@ pub(super) enum SuccessorMessage {
     },
     /// The successor accepts connections.
     Begun,
+    /// The successor was told to stop. An older predecessor has closed its end.
+    Stopping,
 }
 
 impl SuccessorMessage {

@@ -60,7 +60,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::admin::note::{self, NotedHostler};
 use crate::admin::{self, AdminCommand, AdminListener, PendingCommand};
 use crate::listen::ListenerKind;
 
@@ -142,10 +141,7 @@ async fn serve(
     }
     let OpenedServer { data_plane, mut commands, admin } = open(&running)?;
     let is_successor = handover.is_some();
-    if let Some(handover) = handover {
-        // An error means that the predecessor has ended. This process goes on in both cases.
-        let _ = handover.begun().await;
-    }
+    Handover::begun(handover.as_ref()).await;
     let booting = tell_when_ready(&running, &notify, is_successor);
     development::begin(&running)?;
     let announcement = announce::begin(&running);
@@ -170,6 +166,7 @@ async fn serve(
             // Health checks fail before anything else changes.
             running.connections().announce_end();
             notify.stopping();
+            Handover::stopping(handover.as_ref()).await;
             if let Some(announcement) = announcement {
                 announcement.end().await;
             }
@@ -178,6 +175,7 @@ async fn serve(
     }
     let at_once = stop::drain(&running, data_plane, &mut signals).await;
     stop::end_pools(&running, &mut signals, at_once).await;
+    stop::wait_for(handover.filter(|_| !at_once), &running, &mut signals).await;
     if let Some(tracer) = &running.sources.tracer {
         tracer.end().await;
     }
@@ -356,7 +354,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             ListenAddress::Unix(_) => format!("admin listener on {address}"),
         };
         running.journal.event(Level::Info, &told);
-        note_admin(running, &listeners);
+        running.note_admin(&listeners);
         if let Some((taken, real)) = listeners.moved_admin() {
             let told =
                 format!("{taken} is taken, so commands need another address: hostler status --admin {real}");
@@ -364,15 +362,6 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         }
     }
     Ok(OpenedServer { data_plane, commands: received, admin })
-}
-
-/// Notes the admin address and the file with the token, for commands without an address.
-fn note_admin(running: &RunningServer, listeners: &Listeners) {
-    let Some(admin) = listeners.admin_address() else { return };
-    let folder = running.invocation.load_context.folder.clone();
-    let token_file = running.config.load().server.admin_token_file.clone();
-    let note = NotedHostler { admin, folder, token_file };
-    running.pool_context.keep_file(note::FILE, &note.to_string());
 }
 
 fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {

@@ -106,9 +106,26 @@ impl Handover {
         }
     }
 
-    /// Reports that connections are accepted.
-    pub async fn begun(&self) -> io::Result<()> {
-        self.0.send(&SuccessorMessage::Begun).await
+    /// Reports that connections are accepted, if there is a predecessor.
+    pub async fn begun(of: Option<&Self>) {
+        Self::report(of, &SuccessorMessage::Begun).await;
+    }
+
+    /// Reports that this process was told to stop, if there was a predecessor.
+    pub async fn stopping(of: Option<&Self>) {
+        Self::report(of, &SuccessorMessage::Stopping).await;
+    }
+
+    async fn report(of: Option<&Self>, word: &SuccessorMessage) {
+        if let Some(handover) = of {
+            // An error means that the predecessor has ended. This process goes on in both cases.
+            let _ = handover.0.send(word).await;
+        }
+    }
+
+    /// Waits for the end of the predecessor, which says nothing more.
+    pub async fn ended(&self) {
+        while let Ok(Some(_)) = self.0.receive().await {}
     }
 }
 

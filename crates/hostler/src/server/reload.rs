@@ -124,7 +124,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     swap(running, &newer, change, lookups);
     if let Some(listeners) = &*running.listeners.load() {
         // The file with the token may be another one, and there may be workers, and so a place for the note, only now.
-        super::note_admin(running, listeners);
+        running.note_admin(listeners);
     }
     Ok(done)
 }

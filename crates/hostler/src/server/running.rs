@@ -13,7 +13,7 @@ use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route, StickyKey};
 use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::listeners::Listeners;
@@ -29,6 +29,7 @@ use super::start_error::StartError;
 use super::tables::Tables;
 use super::tls::TlsFiles;
 use super::{cache, settings};
+use crate::admin::note::{self, NotedHostler};
 use crate::admin::{AdminAccess, Sources, TempFree};
 use crate::listen;
 use crate::traces::Tracer;
@@ -73,6 +74,8 @@ pub(super) struct RunningServer {
     /// How many times an operator has ordered the restart of a pool.
     pub restarts: AtomicUsize,
     pub takeover: watch::Sender<Takeover>,
+    /// The successor was told to stop.
+    pub successor_stops: Notify,
 }
 
 /// How far a successor is.
@@ -163,6 +166,7 @@ impl RunningServer {
             renewals: Semaphore::new(1),
             restarts: AtomicUsize::new(0),
             takeover: watch::Sender::new(Takeover::NotYet),
+            successor_stops: Notify::new(),
         })
     }
 
@@ -179,6 +183,15 @@ impl RunningServer {
 
     pub fn connections(&self) -> &Arc<Connections> {
         &self.sources.connections
+    }
+
+    /// Notes the admin address and the file with the token, for commands without an address.
+    pub fn note_admin(&self, listeners: &Listeners) {
+        let Some(admin) = listeners.admin_address() else { return };
+        let folder = self.invocation.load_context.folder.clone();
+        let token_file = self.config.load().server.admin_token_file.clone();
+        let note = NotedHostler { admin, folder, token_file };
+        self.pool_context.keep_file(note::FILE, &note.to_string());
     }
 
     pub fn drain_timeout(&self) -> Duration {

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_engine::journal::Level;
 use hostler_worker::Supervisor;
@@ -10,6 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::cache;
 use super::pools::RunningPool;
+use super::predecessor::Handover;
 use super::running::{RunningServer, Takeover};
 use super::signals::{SignalAction, Signals};
 use super::threads::DataPlane;
@@ -59,6 +61,7 @@ pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
     tokio::select! {
         _ = timeout(running.drain_timeout(), running.connections().all_ended()) => {}
         () = stop_asked(running, signals) => {}
+        () = running.successor_stops.notified() => {}
     }
 }
 
@@ -111,6 +114,21 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
     supervisors.iter().for_each(|supervisor| supervisor.kill_now());
     for supervisor in supervisors {
         supervisor.stopped().await;
+    }
+}
+
+/// Waits for the end of a predecessor that still finishes requests. systemd kills what is left of a service when its main process ends, which is
+/// this one, and a container ends with it.
+pub(super) async fn wait_for(predecessor: Option<Handover>, running: &RunningServer, signals: &mut Signals) {
+    let Some(predecessor) = predecessor else { return };
+    if timeout(Duration::ZERO, predecessor.ended()).await.is_ok() {
+        return;
+    }
+    let text = "the process before this one still finishes requests; waiting for its end";
+    running.journal.event(Level::Info, text);
+    tokio::select! {
+        _ = timeout(running.drain_timeout(), predecessor.ended()) => {}
+        () = stop_asked(running, signals) => {}
     }
 }
 

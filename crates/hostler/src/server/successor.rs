@@ -139,6 +139,16 @@ impl Successor {
         }
     }
 
+    /// Waits until it says that it was told to stop. For ever if it just ends.
+    pub async fn stops(&self) {
+        while let Ok(Some((word, _))) = self.channel.receive().await {
+            if word == SuccessorMessage::Stopping {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
     async fn explain(&mut self, word: Option<SuccessorMessage>) -> UpgradeError {
         match word {
             Some(SuccessorMessage::Failed { reason }) => {

@@ -59,6 +59,7 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let begun = new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await;
     running.takeover.send_replace(if begun.is_ok() { Takeover::Done(pid) } else { Takeover::NotYet });
     begun.map_err(|error| failed(&error))?;
+    tokio::spawn(stop_with(new, running.clone()));
     if let Some(free_cpus) = free_cpus {
         free_cpus.for_good();
     }
@@ -94,6 +95,13 @@ fn refuse_if_restarted(running: &RunningServer, before: usize) -> Result<(), Com
                 .into(),
         )),
     }
+}
+
+/// A stop is for both processes. The channel stays open as long as this one lives, so that the successor sees its end.
+async fn stop_with(successor: Successor, running: Arc<RunningServer>) {
+    successor.stops().await;
+    running.successor_stops.notify_one();
+    std::future::pending().await
 }
 
 /// A file with the registered routes.

@@ -1,10 +1,11 @@
 //! Orders that come while a successor starts or takes over: none is lost.
 
 use hostler_testkit::{Output, eventually};
+use rustix::process::Signal;
 
 use super::proc;
 use super::site::{Site, app};
-use super::upgrades::{HOSTLER, linked, replace};
+use super::upgrades::{HOSTLER, linked, replace, upgraded};
 
 /// A successor that does not tell that it serves, once it may begin. It writes its process id down then. The channel is its standard input.
 const SUCCESSOR: &str = r#"
@@ -114,4 +115,23 @@ async fn a_reload_by_a_signal_that_waits_for_an_upgrade_reaches_the_successor() 
     upgrade.assert_exit(0);
     site.logged("SIGHUP: passed on to pid ").await;
     site.logged("reload: nothing has changed").await;
+}
+
+/// systemd kills what is left of a service when its main process has ended.
+#[tokio::test]
+async fn a_successor_that_is_stopped_stops_its_predecessor_and_waits_for_its_last_requests() {
+    let mut site = app("diary.cjs").option("server.drain_timeout=1m").started().await;
+    let mut silent = site.connect().await;
+    silent.get("/").await.assert_status(200);
+    let mut running = site.begin("/wait?until=released").await;
+    site.settles_at(1, 0).await;
+    let successor = upgraded(&site).await;
+    proc::signal(successor, Signal::TERM);
+    silent.assert_closed().await;
+    site.logged("the process before this one still finishes requests; waiting").await;
+    assert!(proc::is_alive(successor));
+    site.touch("released");
+    running.answer().await.assert_status(200);
+    assert_eq!(site.exit().await, 0);
+    eventually("the successor to end", async || (!proc::is_alive(successor)).then_some(())).await;
 }

@@ -28,7 +28,7 @@ pub fn replace(program: &PathBuf, script: &str) {
     std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-async fn upgraded(site: &Site) -> u32 {
+pub async fn upgraded(site: &Site) -> u32 {
     let before = site.status().await["pid"].as_u64().unwrap();
     let said = site.command(&["upgrade"]).await.assert_exit(0).stdout.clone();
     assert!(said.contains(&format!("has taken over from pid {before}")), "{said}");
