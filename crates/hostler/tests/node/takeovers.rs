@@ -84,10 +84,10 @@ async fn upgrade_with(order: impl AsyncFnOnce(&Site)) -> (Site, Output) {
 
 #[tokio::test]
 async fn an_upgrade_does_not_bring_back_workers_from_before_a_restart() {
-    let restarts = async |site: &Site| {
+    let (site, upgrade) = upgrade_with(async |site: &Site| {
         site.command_of(HOSTLER, &["restart", "app"]).await.assert_exit(0);
-    };
-    let (site, upgrade) = upgrade_with(restarts).await;
+    })
+    .await;
     upgrade.assert_exit(1).assert_complains("workers were restarted meanwhile");
     site.command_of(HOSTLER, &["upgrade"]).await.assert_exit(0);
     site.get("/").await.assert_status(200);
@@ -95,11 +95,11 @@ async fn an_upgrade_does_not_bring_back_workers_from_before_a_restart() {
 
 #[tokio::test]
 async fn an_upgrade_does_not_end_the_drain_before_a_stop() {
-    let drains = async |site: &Site| {
+    let (site, upgrade) = upgrade_with(async |site: &Site| {
         site.ask_to_drain();
         site.logged("SIGUSR1: health checks fail").await;
-    };
-    let (site, upgrade) = upgrade_with(drains).await;
+    })
+    .await;
     upgrade.assert_exit(1).assert_complains("told to drain and stop (SIGUSR1)");
     let output = site.command_of(HOSTLER, &["upgrade"]).await;
     output.assert_exit(1).assert_complains("told to drain and stop (SIGUSR1)");
@@ -107,11 +107,11 @@ async fn an_upgrade_does_not_end_the_drain_before_a_stop() {
 
 #[tokio::test]
 async fn a_reload_by_a_signal_that_waits_for_an_upgrade_reaches_the_successor() {
-    let hangs_up = async |site: &Site| {
+    let (site, upgrade) = upgrade_with(async |site: &Site| {
         site.hang_up();
         site.logged("SIGHUP: reload").await;
-    };
-    let (site, upgrade) = upgrade_with(hangs_up).await;
+    })
+    .await;
     upgrade.assert_exit(0);
     site.logged("SIGHUP: passed on to pid ").await;
     site.logged("reload: nothing has changed").await;
