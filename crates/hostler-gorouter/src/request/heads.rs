@@ -71,7 +71,7 @@ impl RegisteredRoute {
         if let Some(instance) = registered.instance.as_ref().filter(|instance| is_cookie_value(&instance.id))
         {
             let place = sticky::StickyCookie {
-                path: if is_cookie_value(&self.context_path) { &self.context_path } else { "/" },
+                path: self.cookie_path(exchange),
                 sessions: &settings.sticky_session_cookie_names,
                 secure: settings.secure_cookies,
                 negotiates: settings.sticky_sessions_for_auth_negotiate,
@@ -91,6 +91,15 @@ impl RegisteredRoute {
             own.push(set("X-Vcap-Backend", member.into()));
             own.push(set("X-Cf-Routeendpoint", member.into()));
         }
+    }
+
+    /// The path of the sticky cookie: that of the route, in the letters of the request. Browsers compare it with case, and routes may not.
+    fn cookie_path<'a>(&'a self, exchange: &'a Exchange) -> &'a str {
+        let start = exchange.path().get(..self.context_path.len());
+        let written = start.and_then(|start| std::str::from_utf8(start).ok());
+        let path = written.filter(|path| path.eq_ignore_ascii_case(&self.context_path));
+        let path = path.unwrap_or(&self.context_path);
+        if is_cookie_value(path) { path } else { "/" }
     }
 }
 

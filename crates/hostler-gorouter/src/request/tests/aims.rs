@@ -23,6 +23,19 @@ async fn a_session_stays_with_its_instance_and_moves_when_that_is_gone() {
 }
 
 #[tokio::test]
+async fn the_cookie_of_a_session_has_its_path_in_the_letters_of_the_request() {
+    // With `compat` the path of the route is in lower case, but browsers compare the path of a cookie with case.
+    let edge = edge_below("/shop", gorouter(), PoolSettings::default(), false);
+    let member = upstream().answers(SESSION).start().await;
+    let _joined = edge.join(&member, instance("inst-A", "0"));
+    for (line, path) in [("GET /Shop/x", "/Shop"), ("GET /shop?a", "/shop"), ("GET /sh%6Fp", "/shop")] {
+        let got = edge.ask(line, "Host: app.test\r\n", b"").await;
+        let expected = format!("__VCAP_ID__=inst-A; Path={path}; HttpOnly; Secure");
+        assert_eq!(got.field("Set-Cookie"), Some(expected.as_str()), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn a_negotiated_authentication_stays_with_its_member_or_fails() {
     let settings = config::Platform { sticky_sessions_for_auth_negotiate: true, ..Default::default() };
     let edge = edge(settings);

@@ -78,6 +78,11 @@ fn edge(settings: config::Platform) -> Edge {
 }
 
 fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: bool) -> Edge {
+    edge_below("/", settings, pool, has_route_service)
+}
+
+/// `path`: that of the route's URI.
+fn edge_below(path: &str, settings: config::Platform, pool: PoolSettings, has_route_service: bool) -> Edge {
     let connections = Arc::new(Connections::default());
     let health = Arc::new(Health::new(connections.clone()));
     health.watch(Vec::new());
@@ -87,7 +92,7 @@ fn edge_with(settings: config::Platform, pool: PoolSettings, has_route_service: 
     let told = failed.clone();
     let kind = RegisteredRoute {
         rules: rules.clone(),
-        context_path: "/".into(),
+        context_path: path.into(),
         has_route_service,
         presence: Arc::default(),
         on_failed: Some(Arc::new(move |member| told.lock().unwrap().push(member))),
