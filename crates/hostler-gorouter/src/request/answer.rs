@@ -146,12 +146,14 @@ impl RouterObjection {
             }
             Self::ProcessInstance => {
                 let message = said("Invalid X-CF-Process-Instance Header");
-                named("invalid_cf_process_instance_header", None, message)
+                named("invalid_cf_process_instance_header", NO_STORE, message)
             }
-            Self::UnknownInstance { guid, index } => {
-                let message = format!(
-                    "Requested instance ('{index}') with guid ('{guid}') does not exist for route ('{host}')"
-                );
+            Self::UnknownInstance { guid, index, process } => {
+                let instance =
+                    if index.is_empty() { "instance".to_owned() } else { format!("instance ('{index}')") };
+                let id = if *process { "process guid" } else { "guid" };
+                let message =
+                    format!("Requested {instance} with {id} ('{guid}') does not exist for route ('{host}')");
                 named("unknown_route", NO_STORE, message)
             }
             Self::RouteService => {
@@ -188,9 +190,9 @@ mod tests {
         format!("{} {error} {cache} {}", head.status, String::from_utf8_lossy(&body))
     }
 
-    fn unknown() -> Refusal {
+    fn unknown(index: &str, process: bool) -> Refusal {
         let guid = "11111111-2222-3333-4444-555555555555".into();
-        RouterObjection::UnknownInstance { guid, index: "7".into() }.into()
+        RouterObjection::UnknownInstance { guid, index: index.into(), process }.into()
     }
 
     /// Host, refusal, length of the body, and the expected text. The lengths come from captured log lines, where there are any.
@@ -223,7 +225,7 @@ mod tests {
             ),
             (
                 "app.example.test",
-                unknown(),
+                unknown("7", false),
                 139,
                 "400 unknown_route no-cache, no-store 400 Bad Request: Requested instance ('7') with guid ('11111111-2222-3333-4444-555555555555') does not exist for route ('app.example.test')\n",
             ),
@@ -252,6 +254,23 @@ mod tests {
                 "503 Connection Limit Reached - 503 Service Unavailable: Requested route ('app.test') has reached the connection limit.\n",
             ),
         ]
+    }
+
+    #[test]
+    fn an_instance_of_a_process_is_named_as_such() {
+        assert_eq!(
+            words("a", RouterObjection::ProcessInstance.into(), false),
+            "400 invalid_cf_process_instance_header no-cache, no-store 400 Bad Request: Invalid X-CF-Process-Instance Header\n"
+        );
+        for (index, instance) in [("7", "instance ('7')"), ("", "instance")] {
+            assert_eq!(
+                words("a.test", unknown(index, true), false),
+                format!(
+                    "400 unknown_route no-cache, no-store 400 Bad Request: Requested {instance} with process guid \
+                     ('11111111-2222-3333-4444-555555555555') does not exist for route ('a.test')\n"
+                )
+            );
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ impl AskedInstance<'_> {
         RouterObjection::UnknownInstance {
             guid: self.id.into(),
             index: self.index.unwrap_or_default().into(),
+            process: self.process,
         }
     }
 

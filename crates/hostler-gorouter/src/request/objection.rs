@@ -18,6 +18,8 @@ pub enum RouterObjection {
         guid: Box<str>,
         /// The index from the request, if it had one.
         index: Box<str>,
+        /// The id is that of a process, not of the application.
+        process: bool,
     },
     /// The route is bound to a route service.
     RouteService,
@@ -89,7 +91,7 @@ pub(super) fn examples() -> Vec<Refusal> {
         RouterObjection::EmptyHost,
         RouterObjection::AppInstance,
         RouterObjection::ProcessInstance,
-        RouterObjection::UnknownInstance { guid, index: "7".into() },
+        RouterObjection::UnknownInstance { guid, index: "7".into(), process: false },
         RouterObjection::RouteService,
         RouterObjection::RouteServiceTunnel,
         RouterObjection::NoNegotiator,

@@ -74,6 +74,12 @@ async fn a_request_for_an_instance_gets_it_or_a_refusal() {
         &format!("400 Bad Request: Requested instance ('7') with guid ('{GUID}') does not exist for route ('app.test')\n"),
     );
     assert_eq!(got.field("X-Cf-Routererror"), Some("unknown_route"));
+    let other = GUID.replace('1', "9");
+    let got = edge.get(&format!("X-CF-Process-Instance: {other}\r\n")).await;
+    got.assert(
+        400,
+        &format!("400 Bad Request: Requested instance with process guid ('{other}') does not exist for route ('app.test')\n"),
+    );
     let got = edge.get("X-CF-App-Instance: nonsense\r\n").await;
     got.assert(400, "400 Bad Request: Invalid X-CF-App-Instance Header\n");
     let got = edge.get("X-CF-Process-Instance: nonsense\r\n").await;
