@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use hostler_config::{Compat, Platform};
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::{Health, HealthProbe, Refusal, RegistrarRules, UnroutedRules};
-use hostler_wire::{ResponseHead, Whole};
+use hostler_wire::{ResponseHead, Whole, split_host};
 
 use super::asked_instance::asked_instance;
 use super::facts::Registered;
@@ -68,7 +68,7 @@ impl PlatformRules {
 impl UnroutedRules for PlatformRules {
     fn refusal(&self, exchange: &mut Exchange) -> Refusal {
         exchange.registered = Some(Registered::new(self.is_compat()));
-        let host = exchange.host();
+        let host = bare(exchange.host());
         if host.is_empty() || host == exchange.peer_ip.as_bytes() {
             return RouterObjection::EmptyHost.into();
         }
@@ -94,4 +94,10 @@ impl UnroutedRules for PlatformRules {
     fn allows_empty_host(&self) -> bool {
         self.is_compat()
     }
+}
+
+/// A host without its port, and an IPv6 address without its brackets.
+fn bare(host: &[u8]) -> &[u8] {
+    let (name, _) = split_host(host);
+    name.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(name)
 }

@@ -9,10 +9,13 @@ async fn an_unknown_route_is_refused_with_gorouters_text() {
     got.assert(404, "404 Not Found: Requested route ('nope.test') does not exist.\n");
     assert_eq!(got.field("Cache-Control"), Some("no-cache, no-store"));
     assert_eq!(got.field("X-Content-Type-Options"), Some("nosniff"));
-    for fields in ["", "Host: 127.0.0.1\r\n"] {
+    for fields in ["", "Host: 127.0.0.1\r\n", "Host: 127.0.0.1:8080\r\n"] {
         let got = edge.ask("GET /", fields, b"").await;
         got.assert(400, "400 Bad Request: Request had empty Host header\n");
     }
+    let over_ipv6 = |exchange: &mut Exchange| exchange.peer_ip = "::1".into();
+    let got = edge.ask_as("GET /", "Host: [::1]:8080\r\n", b"", over_ipv6).await;
+    got.assert(400, "400 Bad Request: Request had empty Host header\n");
     let got = edge.ask("GET /", &format!("Host: nope.test\r\nX-CF-App-Instance: {GUID}:0\r\n"), b"").await;
     assert_eq!(got.status, 400);
 }
