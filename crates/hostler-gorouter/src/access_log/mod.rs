@@ -36,7 +36,6 @@ fn values(exchange: &Exchange) -> AccessLine<'_> {
     let instance = registered.and_then(|registered| registered.instance.as_deref());
     let (app, index, id) = instance.map_or(("", "", ""), |found| (&*found.app, &*found.index, &*found.id));
     let backend = log_facts.member.as_deref().unwrap_or_default();
-    let instance_id = if id.is_empty() && registered.is_some() { backend } else { id };
     let response_time = timings.started.elapsed();
     let times = AccessTimes::of(exchange, registered, Instant::now());
     let was_sent = log_facts.member.is_some();
@@ -53,14 +52,14 @@ fn values(exchange: &Exchange) -> AccessLine<'_> {
         user_agent: field(Name::UserAgent),
         client: exchange.peer.to_string(),
         backend,
-        x_forwarded_for: if was_sent { request::forwarded_for(exchange) } else { String::new() },
-        x_forwarded_proto: if was_sent { request::forwarded_proto(exchange) } else { "" },
+        x_forwarded_for: request::forwarded_for(exchange, was_sent),
+        x_forwarded_proto: request::forwarded_proto(exchange, was_sent),
         vcap_request_id: registered.map_or(exchange.id.as_str(), |registered| registered.id.as_str()),
         response_time,
         gorouter_time: times.own(response_time),
         app_id: app,
         app_index: index,
-        instance_id,
+        instance_id: id,
         failed_attempts: registered.map_or(0, |registered| registered.failed_attempts),
         failed_attempts_time: times.failed,
         // Names are looked up as part of connecting.
@@ -129,8 +128,10 @@ fn error<'a>(exchange: &'a Exchange, registered: Option<&'a Registered>) -> &'a 
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
 
     use hostler_engine::exchange::Sweep;
+    use hostler_wire::Limits;
 
     use super::*;
 
@@ -143,6 +144,36 @@ mod tests {
         assert_eq!(values(&exchange).x_cf_routererror, "");
         exchange.log_facts.member = Some("10.0.0.7:3000".into());
         assert_eq!(values(&exchange).x_cf_routererror, "endpoint_failure (context canceled)");
+    }
+
+    #[test]
+    fn a_request_that_no_member_got_has_the_forwarding_fields_of_a_trusted_client() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+        let head = b"GET / HTTP/1.1\r\nX-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\n\r\n";
+        exchange.head.parse(head, &Limits::default()).unwrap();
+        let logged = |exchange: &Exchange| {
+            let line = values(exchange);
+            (line.x_forwarded_for, line.x_forwarded_proto.to_owned())
+        };
+        assert_eq!(logged(&exchange), (String::new(), String::new()));
+        for (trusted, compat) in [(true, false), (false, true)] {
+            exchange.client.peer_trusted = trusted;
+            exchange.registered = Some(Registered::new(compat));
+            assert_eq!(logged(&exchange), ("9.9.9.9".to_owned(), "https".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_member_without_an_instance_id_has_none_in_the_line() {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+        let mut registered = Registered::new(false);
+        registered.instance = Some(Arc::default());
+        exchange.registered = Some(registered);
+        exchange.log_facts.member = Some("10.0.0.7:3000".into());
+        let line = values(&exchange);
+        assert_eq!((line.backend, line.instance_id), ("10.0.0.7:3000", ""));
     }
 
     #[test]

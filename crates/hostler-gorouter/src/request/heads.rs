@@ -147,24 +147,27 @@ fn is_cookie_value(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(fits)
 }
 
-/// The `X-Forwarded-For` that the member got, for the log.
-pub(crate) fn forwarded_for(exchange: &Exchange) -> String {
-    let mut text = String::new();
-    if exchange.client.peer_trusted {
-        for hop in exchange.head.fields.all(Name::XForwardedFor).flat_map(tokens) {
-            text.push_str(&String::from_utf8_lossy(hop));
-            text.push_str(", ");
-        }
-    }
-    text + &exchange.peer_ip
+/// For the log: the `X-Forwarded-For` that the member got, or, if no member got the request, what came from a trusted client.
+pub(crate) fn forwarded_for(exchange: &Exchange, was_sent: bool) -> String {
+    let came = exchange.head.fields.all(Name::XForwardedFor).flat_map(tokens);
+    let came = came.filter(|_| is_trusted(exchange)).map(String::from_utf8_lossy);
+    let own = was_sent.then(|| Cow::from(&*exchange.peer_ip));
+    came.chain(own).collect::<Vec<_>>().join(", ")
 }
 
-/// The `X-Forwarded-Proto` that the member got, for the log.
-pub(crate) fn forwarded_proto(exchange: &Exchange) -> &str {
+/// The same for `X-Forwarded-Proto`.
+pub(crate) fn forwarded_proto(exchange: &Exchange, was_sent: bool) -> &str {
     let mut came = exchange.head.fields.all(Name::XForwardedProto);
-    let came = came.find(|came| !came.is_empty()).filter(|_| exchange.client.peer_trusted);
+    let came = came.find(|came| !came.is_empty()).filter(|_| is_trusted(exchange));
+    let came = came.map(|came| std::str::from_utf8(came).unwrap_or_default());
     match (exchange.forwarded_proto, came) {
-        (None, Some(came)) => std::str::from_utf8(came).unwrap_or_default(),
+        (_, came) if !was_sent => came.unwrap_or_default(),
+        (None, Some(came)) => came,
         (settled, _) => settled.unwrap_or(exchange.scheme).as_str(),
     }
+}
+
+/// Whether the client is trusted in these fields. A request that no route matches has not been prepared for it.
+fn is_trusted(exchange: &Exchange) -> bool {
+    exchange.client.peer_trusted || registered(exchange).is_some_and(|registered| registered.compat)
 }
