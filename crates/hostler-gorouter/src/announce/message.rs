@@ -1,5 +1,6 @@
 //! The messages of the announcement: registrations of our pools, and the greetings of routers. Knows no connection.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +19,8 @@ pub(super) struct Sender {
 #[derive(Serialize)]
 struct OwnRegistration<'a> {
     uris: &'a [String],
-    host: &'a str,
+    /// An IPv6 address is in brackets, because gorouter puts the port behind it as it is.
+    host: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +50,7 @@ impl Sender {
         let Advertise { host, port, tls } = &self.at;
         let message = OwnRegistration {
             uris,
-            host,
+            host: if host.contains(':') { format!("[{host}]").into() } else { host.into() },
             port: (!tls).then_some(*port),
             tls_port: tls.then_some(*port),
             server_cert_domain_san: if *tls { host } else { "" },
@@ -94,6 +96,15 @@ mod tests {
             secure.contains(r#""tls_port":8080,"server_cert_domain_san":"10.0.0.5""#)
                 && !secure.contains(r#""port""#)
         );
+    }
+
+    #[test]
+    fn an_ipv6_address_is_announced_in_brackets_but_not_as_the_name_in_the_certificate() {
+        let at = Advertise { host: "2001:db8::5".into(), port: 8443, tls: true };
+        let said = Sender::new(at, String::new()).payload("web", &["a.test".to_owned()]);
+        let said = String::from_utf8_lossy(&said);
+        let expected = r#""host":"[2001:db8::5]","tls_port":8443,"server_cert_domain_san":"2001:db8::5""#;
+        assert!(said.contains(expected), "{said}");
     }
 
     #[test]
