@@ -13,6 +13,7 @@ mod log;
 mod message;
 mod pools;
 mod registry;
+mod room;
 mod start;
 mod state;
 mod view;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy};
-use hostler_dispatch::{EjectSettings, LeftTunnels, MemberId, Membership, Order, Pool, PoolSettings};
+use hostler_dispatch::{EjectSettings, LeftTunnels, MemberId, Order, Pool, PoolSettings};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
     Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
@@ -21,11 +21,15 @@ use tokio::sync::mpsc;
 use super::facts::RegistrarFacts;
 use super::key::RouteKey;
 use super::registry::{Departure, Registry, RouteChange, RouteOptions};
+use super::room::RouteRoom;
 use super::words::Balancing;
 use crate::request::{PlatformRules, RegisteredRoute, SharedPresence};
 
 /// The slots of a member without a limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
+
+/// How many removed routes wait for [`Pools::sweep`]. Each takes some kilobytes, and clients can make and remove 100,000 in a second.
+const MOST_LEAVING: usize = 1000;
 
 /// The common settings of all registered routes.
 pub struct RouteTemplate {
@@ -72,22 +76,11 @@ pub(super) struct Pools {
     /// Registered members are not our workers, so their deaths cannot be observed. It stays empty.
     poison: Arc<Poison>,
     rooms: HashMap<RouteKey, RouteRoom>,
-    /// Routes that were removed and still have requests, waiting or running.
+    /// Routes that were removed and may still have requests, waiting or running.
     leaving: HashSet<RouteKey>,
+    /// With so many of them, those without requests are freed at once. They count in no limit on registrations.
+    most_leaving: usize,
     failed: mpsc::UnboundedSender<AddressFailed>,
-}
-
-/// The parts of one route.
-struct RouteRoom {
-    pool: Pool<Endpoint>,
-    route: Arc<Route>,
-    /// The route is bound to a route service.
-    has_service: bool,
-    /// Whether it has members, as a lookup sees it.
-    presence: Arc<SharedPresence>,
-    members: HashMap<Box<str>, Membership<Endpoint>>,
-    /// The tunnels of earlier registrations, by address. They end when the member unregisters.
-    left: HashMap<Box<str>, Vec<LeftTunnels<Endpoint>>>,
 }
 
 impl Pools {
@@ -100,6 +93,7 @@ impl Pools {
             template,
             rooms: HashMap::new(),
             leaving: HashSet::new(),
+            most_leaving: MOST_LEAVING,
             failed,
         }
     }
@@ -142,6 +136,9 @@ impl Pools {
                 }
             }
         }
+        if self.leaving.len() >= self.most_leaving {
+            self.free_left();
+        }
     }
 
     /// The routes of a host.
@@ -156,8 +153,13 @@ impl Pools {
 
     /// Frees what has ended: tunnels of earlier registrations, and routes that were removed and have no requests any more.
     pub fn sweep(&mut self) {
+        self.rooms.values_mut().for_each(RouteRoom::sweep);
+        self.free_left();
+    }
+
+    /// Frees routes that were removed and have no requests any more.
+    fn free_left(&mut self) {
         let rooms = &mut self.rooms;
-        rooms.values_mut().for_each(RouteRoom::sweep);
         self.leaving.retain(|key| {
             let Some(room) = rooms.get(key) else { return false };
             let figures = room.pool.snapshot();
@@ -167,6 +169,8 @@ impl Pools {
             }
             is_busy
         });
+        // So many more must leave until the next time, or each message would look at all that have requests.
+        self.most_leaving = self.leaving.len() + self.leaving.len().max(MOST_LEAVING);
     }
 
     pub fn address(&self, key: &RouteKey, member: MemberId) -> Option<Box<str>> {
@@ -367,23 +371,6 @@ impl Pools {
         let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.template.threads, None);
         endpoint.instance = Some(facts.instance.clone());
         endpoint
-    }
-}
-
-impl RouteRoom {
-    /// The tunnels stay open.
-    fn keep(&mut self, address: &str, tunnels: LeftTunnels<Endpoint>) {
-        if tunnels.are_open() {
-            self.left.entry(address.into()).or_default().push(tunnels);
-        }
-    }
-
-    /// Forgets tunnels that have ended.
-    fn sweep(&mut self) {
-        self.left.retain(|_, tunnels| {
-            tunnels.retain(LeftTunnels::are_open);
-            !tunnels.is_empty()
-        });
     }
 }
 

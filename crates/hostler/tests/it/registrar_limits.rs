@@ -7,7 +7,7 @@ use async_nats::{Client, ConnectOptions};
 use hostler_testkit::{Site, Step, eventually, nats, ok, upstream};
 use serde_json::{Value, json};
 
-use crate::registrar::{client, get, site_on};
+use crate::registrar::{client, get, say, site_on};
 use crate::site;
 
 async fn register(client: &Client, message: &Value) {
@@ -173,6 +173,32 @@ async fn one_message_with_many_uris_uses_little_memory() {
     })
     .await;
     assert_eq!(site.status().await["registrar"]["routes"], 1);
+}
+
+#[tokio::test]
+async fn routes_that_come_and_go_at_once_do_not_fill_the_memory() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let site = site_on(&nats, "keep_empty = \"0s\"").await;
+    let client = client(&nats).await;
+    serves(&site, &client, &at(app.address(), &["a.test"]), "a.test").await;
+    let memory = async || site.status().await["memory"].as_u64().unwrap();
+    let before = memory().await;
+    // All of them at once would need more than 150 MiB.
+    for round in 0..40 {
+        let uris: Vec<String> = (0..1000).map(|n| format!("h{n}.round-{round}.test")).collect();
+        let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+        let message = at(app.address(), &uris);
+        register(&client, &message).await;
+        say(&client, "router.unregister", &message).await;
+    }
+    eventually("all of them to be removed", async || {
+        (site.status().await["registrar"]["messages"]["unregistered"] == 40).then_some(())
+    })
+    .await;
+    let after = memory().await;
+    assert!(after < before + (64 << 20), "{before} bytes became {after}");
+    get(&site, "a.test", "/").await.assert_ok("ok");
 }
 
 #[tokio::test]
