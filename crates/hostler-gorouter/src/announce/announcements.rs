@@ -25,14 +25,17 @@ pub(super) struct AnnouncementsChange {
 }
 
 impl Announcements {
-    /// Takes the names that can be served at this moment, and returns what has changed.
+    /// Takes the names that can be served at this moment, and returns what has changed. Routers know a name and our address, and no pools: a
+    /// name that another pool has now is not gone.
     pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> AnnouncementsChange {
         let now: BTreeSet<AnnouncedName> = servable.into_iter().collect();
+        let names: BTreeSet<&str> = now.iter().map(|(_, name)| name.as_str()).collect();
+        let is_gone = |(_, name): &AnnouncedName| !names.contains(name.as_str());
         let come = by_pool(now.difference(&self.announced));
-        let gone: Vec<_> = self.announced.difference(&now).cloned().collect();
+        let gone: Vec<_> = self.announced.iter().filter(|entry| is_gone(entry)).cloned().collect();
         let news = AnnouncementsChange { come, gone: by_pool(&gone) };
         self.former.extend(gone);
-        self.former.retain(|entry| !now.contains(entry));
+        self.former.retain(is_gone);
         self.announced = now;
         news
     }
@@ -106,5 +109,19 @@ mod tests {
             gone: names(&[("web", &["b.test"])]),
         };
         assert_eq!(announcements.all(), all);
+    }
+
+    #[test]
+    fn a_name_that_moves_to_another_pool_is_not_unregistered() {
+        let mut announcements = Announcements::default();
+        announcements.take(entries(&["old a.test", "old b.test"]));
+        let news = announcements.take(entries(&["new a.test", "old b.test"]));
+        let come = names(&[("new", &["a.test"])]);
+        assert_eq!(news, AnnouncementsChange { come, gone: vec![] });
+        assert!(announcements.all().gone.is_empty());
+        announcements.take(entries(&["old b.test"]));
+        assert_eq!(announcements.all().gone, names(&[("new", &["a.test"])]));
+        announcements.take(entries(&["old a.test", "old b.test"]));
+        assert!(announcements.all().gone.is_empty());
     }
 }
