@@ -25,6 +25,11 @@ pub(super) struct AnnouncementsChange {
 }
 
 impl Announcements {
+    /// After a predecessor that has announced these names. Nothing is sent for those that are announced again.
+    pub fn after(former: impl IntoIterator<Item = AnnouncedName>) -> Self {
+        Self { former: former.into_iter().collect(), ..Self::default() }
+    }
+
     /// Takes the names that can be served at this moment, and returns what has changed. Routers know a name and our address, and no pools: a
     /// name that another pool has now is not gone.
     pub fn take(&mut self, servable: impl IntoIterator<Item = AnnouncedName>) -> AnnouncementsChange {
@@ -109,6 +114,14 @@ mod tests {
             gone: names(&[("web", &["b.test"])]),
         };
         assert_eq!(announcements.all(), all);
+    }
+
+    #[test]
+    fn names_of_a_predecessor_are_unregistered_unless_they_are_announced_again() {
+        let mut announcements = Announcements::after(entries(&["web a.test", "web b.test"]));
+        let come = names(&[("api", &["a.test"])]);
+        assert_eq!(announcements.take(entries(&["api a.test"])), AnnouncementsChange { come, gone: vec![] });
+        assert_eq!(announcements.all().gone, names(&[("web", &["b.test"])]));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod announcements;
 mod message;
+mod told;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
 
 use crate::nats::{Listener, NatsConnection, NatsEvent};
+
+pub use told::ToldName;
 
 const REGISTER: &str = "router.register";
 const UNREGISTER: &str = "router.unregister";
@@ -37,6 +40,8 @@ pub struct AnnounceSettings {
     pub zone: String,
     /// How often registrations are repeated, unless a router asks for a shorter interval.
     pub interval: Duration,
+    /// Pools and names that a predecessor has announced at this address, and that are announced no more.
+    pub former: Vec<(Arc<str>, String)>,
     pub journal: Journal,
 }
 
@@ -58,7 +63,7 @@ impl Announcement {
             inbox,
             connection: connection.clone(),
             sender: Sender::new(settings.at, settings.zone),
-            announcements: Announcements::default(),
+            announcements: Announcements::after(settings.former),
             longest: settings.interval,
             interval: settings.interval,
             journal: settings.journal,

@@ -2,19 +2,20 @@
 
 use std::sync::{Arc, Weak};
 
-use hostler_config::{Advertise, Config};
+use hostler_config::Advertise;
 use hostler_gorouter::announce::{AnnounceSettings, Announcement};
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
-use crate::listen::ListenerKind;
 
 /// Starts the announcement if it is configured. Reads the pools anew each time, so a reload needs no restart of it.
 pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     let registering = running.registering.as_ref()?;
     let config = running.config.load();
+    let at = running.advertised()?;
     let settings = AnnounceSettings {
-        at: address(running, &config)?,
+        former: former(running, &at),
+        at,
         zone: config.platform.as_ref().and_then(|platform| platform.zone.clone()).unwrap_or_default(),
         interval: config.registrar.as_ref()?.register_interval,
         journal: running.journal.clone(),
@@ -23,16 +24,13 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     Some(Announcement::begin(&registering.connection, settings, Box::new(move || servable(&weak))))
 }
 
-/// The configured address, or else the first plain listener. None if that listens on all addresses; the configuration then announces no pool.
-fn address(running: &RunningServer, config: &Config) -> Option<Advertise> {
-    if let Some(written) = config.registrar.as_ref()?.advertise.clone() {
-        return Some(written);
-    }
-    let listeners = running.listeners.load();
-    let (_, address) =
-        listeners.as_ref()?.addresses().find(|(listener_kind, _)| *listener_kind == ListenerKind::Plain)?;
-    let at = Advertise { host: address.ip().to_string(), port: address.port(), tls: false };
-    (!address.ip().is_unspecified()).then_some(at)
+/// What the predecessor has announced at this address and the configuration announces no more. Routers would send it requests until
+/// `stale_threshold` has passed, and to a member with TLS for ever.
+fn former(running: &RunningServer, at: &Advertise) -> Vec<(Arc<str>, String)> {
+    let announced = running.announced();
+    let told = running.registering.iter().flat_map(|registering| &registering.told);
+    let told = told.filter_map(|told| told.at(at));
+    told.filter(|(_, name)| !announced.iter().any(|(_, other)| other == name)).collect()
 }
 
 /// Only pools with a ready worker and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.

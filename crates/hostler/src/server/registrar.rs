@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
-use hostler_config::{AccessLog, Config};
+use hostler_config::{AccessLog, Advertise, Config};
 use hostler_engine::gateway::{
     AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules, low_requests,
 };
 use hostler_engine::journal::{Journal, Level};
 use hostler_gorouter::access_log;
+use hostler_gorouter::announce::ToldName;
 use hostler_gorouter::nats::NatsConnection;
 use hostler_gorouter::registrar::{RegistrarTask, RouteTemplate};
 use hostler_gorouter::request::PlatformRules;
@@ -73,6 +74,8 @@ pub(super) struct Registering {
     registrar: Option<RegistrarTask>,
     tables: Arc<Tables>,
     pub connection: NatsConnection,
+    /// What the predecessor has announced.
+    pub told: Vec<ToldName>,
     start_delay: Duration,
     is_successor: bool,
 }
@@ -107,9 +110,10 @@ impl Registering {
             journal: journal.clone(),
         };
         let known = known.map(|file| read_or_say(file, journal).unwrap_or_default());
+        let told = known.as_deref().map(ToldName::exported).unwrap_or_default();
         // A successor gets the registrations from its predecessor and need not wait for them.
         let start_delay = match &known {
-            Some(lines) if !lines.is_empty() => Duration::ZERO,
+            Some(lines) if !lines.is_empty() && told.is_empty() => Duration::ZERO,
             _ => start_delay,
         };
         let table = tables.clone();
@@ -117,7 +121,7 @@ impl Registering {
         let registrar =
             accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
         let is_successor = known.is_some();
-        Some(Self { registrar, tables, connection, start_delay, is_successor })
+        Some(Self { registrar, tables, connection, told, start_delay, is_successor })
     }
 
     /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register. A successor
@@ -133,9 +137,17 @@ impl Registering {
         tokio::time::sleep(self.start_delay).await;
     }
 
-    /// An unnamed file in this folder with all registrations, for a successor.
-    pub async fn export(&self, folder: PathBuf) -> io::Result<OwnedFd> {
-        let lines = self.registrar.as_ref().map(RegistrarTask::export).unwrap_or_default();
+    /// An unnamed file in this folder with all registrations, for a successor, and with what is announced at this address.
+    pub async fn export(
+        &self,
+        folder: PathBuf,
+        at: Option<Advertise>,
+        announced: Vec<(Arc<str>, String)>,
+    ) -> io::Result<OwnedFd> {
+        let mut lines = self.registrar.as_ref().map(RegistrarTask::export).unwrap_or_default();
+        if let Some(at) = &at {
+            lines.extend(announced.iter().flat_map(|(pool, name)| ToldName::new(at, pool, name).line()));
+        }
         let written = tokio::task::spawn_blocking(move || {
             let mut file = tempfile::tempfile_in(folder)?;
             file.write_all(&lines)?;

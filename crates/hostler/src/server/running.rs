@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_cache::BodyMemory;
 use hostler_coding::EncoderMemory;
-use hostler_config::{Config, Invocation};
+use hostler_config::{Advertise, Config, Invocation};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool};
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route, StickyKey};
@@ -192,6 +192,31 @@ impl RunningServer {
         let token_file = self.config.load().server.admin_token_file.clone();
         let note = NotedHostler { admin, folder, token_file };
         self.pool_context.keep_file(note::FILE, &note.to_string());
+    }
+
+    /// The address at which routers are told to reach us: the configured one, or else the first plain listener. None if that listens on all
+    /// addresses; the configuration then announces no pool.
+    pub fn advertised(&self) -> Option<Advertise> {
+        if let Some(written) = self.config.load().registrar.as_ref()?.advertise.clone() {
+            return Some(written);
+        }
+        let listeners = self.listeners.load();
+        let (_, address) = listeners
+            .as_ref()?
+            .addresses()
+            .find(|(listener_kind, _)| *listener_kind == listen::ListenerKind::Plain)?;
+        let at = Advertise { host: address.ip().to_string(), port: address.port(), tls: false };
+        (!address.ip().is_unspecified()).then_some(at)
+    }
+
+    /// All pools with the names under which they are announced.
+    pub fn announced(&self) -> Vec<(Arc<str>, String)> {
+        let pools = self.pools.load();
+        let mut announced = Vec::new();
+        for pool in pools.iter() {
+            announced.extend(pool.settings.announce.iter().map(|name| (pool.name.clone(), name.clone())));
+        }
+        announced
     }
 
     pub fn drain_timeout(&self) -> Duration {

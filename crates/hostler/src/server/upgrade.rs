@@ -109,7 +109,8 @@ async fn registrations(running: &RunningServer) -> io::Result<Option<OwnedFd>> {
     match &running.registering {
         // A reload may have changed the folder.
         Some(registering) => {
-            registering.export(running.config.load().server.temp_dir.clone()).await.map(Some)
+            let folder = running.config.load().server.temp_dir.clone();
+            registering.export(folder, running.advertised(), running.announced()).await.map(Some)
         }
         None => Ok(None),
     }

@@ -157,3 +157,18 @@ async fn only_ready_pools_are_announced_and_a_reload_unregisters_removed_names()
     let gone = next(&mut ear, "router.unregister").await;
     assert_eq!(gone["uris"], json!(["shop.test"]), "a reload takes back what is announced no more");
 }
+
+#[tokio::test]
+async fn a_successor_unregisters_what_it_announces_no_more() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &config(&nats)).await;
+    let message = next(&mut ear, "router.register").await;
+    let text = std::fs::read_to_string(site.folder().join("hostler.toml")).unwrap();
+    site.write_file(&text.replace("\"shop.test\", ", ""));
+    site.command(&["upgrade"]).await.assert_exit(0);
+    let gone = next(&mut ear, "router.unregister").await;
+    assert_eq!(gone["uris"], json!(["shop.test"]));
+    assert_eq!((&gone["host"], &gone["port"]), (&message["host"], &message["port"]));
+}
