@@ -39,7 +39,7 @@ pub(super) struct RegistrarCounts {
     pub unregistered: u64,
     pub invalid: u64,
     pub odd: u64,
-    /// Registrations and URIs that were refused.
+    /// Messages and URIs that were refused.
     pub refused: RefusedCounts,
 }
 
@@ -53,14 +53,14 @@ pub(super) struct RefusedCounts {
     pub memory: u64,
 }
 
-/// A registration that is refused.
+/// A message that is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("the member {0} is refused: it is {1}, an address of this Hostler")]
     OwnAddress(SocketAddr, SocketAddr),
-    #[error("a registration is refused: it has more than {0} bytes (registrar.max_message_size)")]
+    #[error("a message is refused: it has more than {0} bytes (registrar.max_message_size)")]
     MessageSize(usize),
-    #[error("a registration of {0}:{1} is refused: it has more than {2} URIs (registrar.max_uris)")]
+    #[error("a message of {0}:{1} is refused: it has more than {2} URIs (registrar.max_uris)")]
     Uris(String, u16, usize),
 }
 
@@ -80,7 +80,7 @@ impl RegistrarLog {
         self.tell(format!("a message to {subject} is dropped: {why}: {text}"));
     }
 
-    /// Logs a registration that is refused.
+    /// Logs a message that is refused.
     pub fn refused(&mut self, why: &Refused) {
         let counts = &mut self.counts.refused;
         match why {

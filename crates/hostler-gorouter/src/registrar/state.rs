@@ -43,22 +43,34 @@ pub(super) struct RegistrarState {
 }
 
 impl RegistrarState {
-    /// Takes a registration, unless it is too large.
     pub fn register(&mut self, payload: &[u8]) {
-        match payload.len() > self.limits.message_size {
-            true => self.log.refused(&Refused::MessageSize(self.limits.message_size)),
-            false => match Registration::parse(payload) {
-                Ok(message) => self.take(&message),
-                Err(why) => self.log.invalid("router.register", &why, payload),
-            },
+        if let Some(message) = self.read("router.register", payload) {
+            self.take(&message);
+        }
+    }
+
+    /// A message, unless it is too large: each URI costs time, in which the control thread does nothing else.
+    fn read(&mut self, subject: &str, payload: &[u8]) -> Option<Registration> {
+        let RegistrationLimits { message_size, uris } = self.limits;
+        if payload.len() > message_size {
+            self.log.refused(&Refused::MessageSize(message_size));
+            return None;
+        }
+        match Registration::parse(payload) {
+            Ok(message) if message.uris.len() > uris => {
+                let port = message.chosen_port();
+                self.log.refused(&Refused::Uris(message.host, port, uris));
+                None
+            }
+            Ok(message) => Some(message),
+            Err(why) => {
+                self.log.invalid(subject, &why, payload);
+                None
+            }
         }
     }
 
     fn take(&mut self, message: &Registration) {
-        if message.uris.len() > self.limits.uris {
-            let host = message.host.clone();
-            return self.log.refused(&Refused::Uris(host, message.chosen_port(), self.limits.uris));
-        }
         if let Some(refused) = self.own_address(message) {
             return self.log.refused(&refused);
         }
@@ -117,18 +129,14 @@ impl RegistrarState {
     }
 
     pub fn unregister(&mut self, payload: &[u8]) {
-        match Registration::parse(payload) {
-            Ok(message) => {
-                self.log.counts.unregistered += 1;
-                if let Some(first) = &mut self.first_export {
-                    let places = self.registry.places(&message);
-                    places.into_iter().for_each(|place| first.unregistered(place));
-                }
-                let outcome = self.registry.unregister(&message, Instant::now());
-                self.apply(outcome);
-            }
-            Err(why) => self.log.invalid("router.unregister", &why, payload),
+        let Some(message) = self.read("router.unregister", payload) else { return };
+        self.log.counts.unregistered += 1;
+        if let Some(first) = &mut self.first_export {
+            let places = self.registry.places(&message);
+            places.into_iter().for_each(|place| first.unregistered(place));
         }
+        let outcome = self.registry.unregister(&message, Instant::now());
+        self.apply(outcome);
     }
 
     pub fn remove_failed(&mut self, failed: &AddressFailed) {

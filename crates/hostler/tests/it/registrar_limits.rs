@@ -173,6 +173,18 @@ async fn one_message_with_many_uris_uses_little_memory() {
     })
     .await;
     assert_eq!(site.status().await["registrar"]["routes"], 1);
+    // The same holds for the end of registrations: as many URIs keep the control thread as busy.
+    let too_long = [&uris[..], &["a.test"][..]].concat();
+    let too_many = [&uris[..1000], &["a.test"][..]].concat();
+    for uris in [&too_long, &too_many] {
+        say(&client, "router.unregister", &at(app.address(), uris)).await;
+    }
+    eventually("both to be refused", async || {
+        let refused = site.status().await["registrar"]["messages"]["refused"].clone();
+        (refused["message_size"] == 2 && refused["uris"] == 1).then_some(())
+    })
+    .await;
+    get(&site, "a.test", "/").await.assert_ok("ok");
 }
 
 #[tokio::test]
