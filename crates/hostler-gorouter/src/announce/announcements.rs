@@ -14,7 +14,10 @@ pub(super) struct Announcements {
     former: BTreeSet<AnnouncedName>,
 }
 
-/// Names by pool. Each pool gets one message.
+/// How many names one message has at most. Routers refuse a message that is too large as a whole: ours takes 1000 URIs by default.
+const MOST_NAMES: usize = 250;
+
+/// Names by pool. Each entry becomes one message; a pool with many names has several.
 pub(super) type AnnouncedNames = Vec<(Arc<str>, Vec<String>)>;
 
 /// The messages to send.
@@ -60,7 +63,7 @@ fn by_pool<'a>(entries: impl IntoIterator<Item = &'a AnnouncedName>) -> Announce
     let mut names: AnnouncedNames = Vec::new();
     for (pool, name) in entries {
         match names.last_mut() {
-            Some((last, list)) if last == pool => list.push(name.clone()),
+            Some((last, list)) if last == pool && list.len() < MOST_NAMES => list.push(name.clone()),
             _ => names.push((pool.clone(), vec![name.clone()])),
         }
     }
@@ -114,6 +117,17 @@ mod tests {
             gone: names(&[("web", &["b.test"])]),
         };
         assert_eq!(announcements.all(), all);
+    }
+
+    #[test]
+    fn a_pool_with_many_names_has_several_messages() {
+        let mut announcements = Announcements::default();
+        let all =
+            (0..2 * MOST_NAMES + 1).map(|number| (Arc::<str>::from("web"), format!("{number:04}.test")));
+        let come = announcements.take(all.chain(entries(&["x y.test"]))).come;
+        let sizes: Vec<_> = come.iter().map(|(pool, names)| (&**pool, names.len())).collect();
+        assert_eq!(sizes, [("web", MOST_NAMES), ("web", MOST_NAMES), ("web", 1), ("x", 1)]);
+        assert_eq!(come[2].1, ["0500.test"]);
     }
 
     #[test]
