@@ -43,6 +43,7 @@ const OTHER_JSON: &[(&str, &str)] = &[
     ("Problem", "a refusal as problem details, in the words of RFC 9457"),
     ("CallNode", "the page with the flame graph, for its script"),
     ("ProfiledFunction", "the page with the flame graph, for its script"),
+    ("ToldName", "an announced name, from one Hostler to its successor"),
     ("Purpose", "a listening socket, from one Hostler to its successor"),
     ("Stamped", "has its content's fields, and `time`"),
     ("Kinded", "has its content's fields, and `event`"),
