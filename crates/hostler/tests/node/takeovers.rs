@@ -114,7 +114,7 @@ async fn a_reload_by_a_signal_that_waits_for_an_upgrade_reaches_the_successor() 
     .await;
     upgrade.assert_exit(0);
     site.logged("SIGHUP: passed on to pid ").await;
-    site.logged("reload: nothing has changed").await;
+    site.logged("reload: nothing").await;
 }
 
 /// systemd kills what is left of a service when its main process has ended.
