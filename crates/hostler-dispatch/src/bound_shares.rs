@@ -1,8 +1,10 @@
 //! What the requests of each key cost that are bound to a member, in one class of a fair pool. Knows neither members nor slots, nor the requests
 //! that any member may serve.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use foldhash::HashMap;
 
 use super::fair_key::FairKey;
 use super::key_line::KeyLine;

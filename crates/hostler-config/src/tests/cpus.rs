@@ -1,12 +1,8 @@
 //! Mistakes in `cpu`, and the line that tells them.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::site;
-
-fn check(text: &str, expected: Expect) {
-    site(text).says(expected);
-}
+use super::check;
 
 #[test]
 fn a_list_of_cpus_names_cpus_that_exist() {

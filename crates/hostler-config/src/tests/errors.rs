@@ -1,12 +1,8 @@
 //! Every kind of mistake, and the line that tells it.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::site;
-
-fn check(text: &str, expected: Expect) {
-    site(text).says(expected);
-}
+use super::{check, site};
 
 #[test]
 fn a_typo_is_reported_with_the_nearest_key() {

@@ -1,12 +1,8 @@
 //! Values that could be read, and would break something later: each is refused at its place.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::site;
-
-fn check(text: &str, expected: Expect) {
-    site(text).says(expected);
-}
+use super::{check, site};
 
 /// The library panics at the last one.
 #[test]

@@ -1,13 +1,9 @@
 //! What `[geo]` and `[postal]` mean, and routes that need them.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::site;
+use super::{check, site};
 use crate::{Lookups, Origin, Target};
-
-fn check(text: &str, expected: Expect) {
-    site(text).says(expected);
-}
 
 #[test]
 fn a_route_with_geo_needs_data_and_data_needs_a_route() {

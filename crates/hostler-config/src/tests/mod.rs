@@ -55,6 +55,11 @@ fn site(text: &str) -> Site {
     Site { folder, invocation }
 }
 
+/// The errors or the warnings of this file.
+fn check(text: &str, expected: Expect) {
+    site(text).says(expected);
+}
+
 impl Site {
     fn without_file(mut self) -> Self {
         self.invocation.file = None;

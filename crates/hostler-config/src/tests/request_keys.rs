@@ -1,13 +1,9 @@
 //! Lists that give requests their keys.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::site;
+use super::{check, site};
 use crate::FairBy;
-
-fn check(text: &str, expected: Expect) {
-    site(text).says(expected);
-}
 
 #[test]
 fn keys_after_the_client_cause_a_warning() {

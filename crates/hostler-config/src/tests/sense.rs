@@ -1,12 +1,8 @@
 //! Keys that are right one by one, but not together.
 
-use expect_test::{Expect, expect};
+use expect_test::expect;
 
-use super::site;
-
-fn check(text: &str, expected: Expect) {
-    site(text).says(expected);
-}
+use super::{check, site};
 
 #[test]
 fn a_pool_has_either_a_command_or_members() {

@@ -294,7 +294,7 @@ impl<S: AnswerSink> Transfer<S> {
         Ok(false)
     }
 
-    /// Takes the rest of a body in memory back from a client that does not take it, if nobody else has the body. From here on it is delivered
+    /// Takes the rest of a body in memory back from a client that does not take it, if no other part of Hostler has the body. From here on it is delivered
     /// as one that a member has sent: what has no room in memory goes to a file.
     fn has_taken_back(&mut self, sink: &mut S, exchange: &mut Exchange) -> bool {
         // The client may keep so much.

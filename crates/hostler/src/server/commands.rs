@@ -49,7 +49,7 @@ pub(super) fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, b
     let after = running.clone();
     spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
         notify.iter().for_each(Notify::reloaded);
-        // It has waited for the end of an upgrade, and nobody reads why it was refused.
+        // It may have waited for the end of an upgrade. Who sends a signal gets no answer, so a refusal would be lost.
         stop::pass_on(&after, SignalAction::Reload);
     });
 }

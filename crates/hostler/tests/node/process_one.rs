@@ -67,7 +67,7 @@ async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_chil
     assert_eq!(site.exit().await, 0);
 }
 
-/// The kernel drops a signal to process 1 that it does not handle yet, and nobody would send it again.
+/// The kernel drops a signal to process 1 that it does not handle yet, and container runtimes do not send it again.
 #[tokio::test]
 async fn as_process_1_hostler_obeys_a_stop_that_comes_while_the_configuration_is_read() {
     if !has_containers() {

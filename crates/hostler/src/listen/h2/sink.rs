@@ -270,7 +270,7 @@ impl StreamClient<'_> {
     }
 }
 
-/// Takes the first bytes of a body. They are copied if nobody else has the body: a piece may wait for long, and all of the body with it.
+/// Takes the first bytes of a body. They are copied if this is the only holder of the body: a piece may wait for long, and all of the body with it.
 fn take_shared(body: &mut Bytes, most: usize) -> Bytes {
     if !body.is_unique() {
         return body.split_to(most);
