@@ -189,7 +189,8 @@ fn expected_wait<G>(
     span: QueueSpan,
     pace: &Pace,
 ) -> ExpectedWait {
-    let behind = |work: Duration| detector.expected_wait(work, pace, span.since);
+    let speed = detector.speed(pace, span.since);
+    let behind = |work: Duration| work.as_secs_f64() / speed;
     let ahead = queue.work_before(place, span);
     ExpectedWait {
         of_request: behind(ahead.of_request),

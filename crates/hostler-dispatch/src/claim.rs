@@ -94,6 +94,13 @@ pub struct MemberPreference {
     pub cautious: bool,
 }
 
+impl MemberPreference {
+    /// Whether the choice of a member is the same as for a claim without a preference.
+    pub(super) fn is_for_any(&self) -> bool {
+        Self { present: false, forgiving: false, ..*self } == Self::default()
+    }
+}
+
 /// The last members that a request was sent to, at most three.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried([Option<MemberId>; 3]);

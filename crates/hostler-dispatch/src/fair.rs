@@ -20,7 +20,7 @@ use super::bound_shares::BoundShares;
 use super::claim::Priority;
 use super::fair_key::FairKey;
 use super::key_line::LEAST_COST;
-use super::key_share::{KeyPlace, KeyRank, KeyShare, VirtualTime};
+use super::key_share::{KeyPlace, KeyRank, KeyShare, SpareLines, VirtualTime};
 use super::place::QueuePosition;
 use super::sorted_row::SortedRow;
 use super::work_ahead::{WaitingWork, WorkAhead};
@@ -40,6 +40,7 @@ pub(super) struct Charge {
 /// The keys of a pool with what they have used, and their waiting requests.
 pub(super) struct FairShares {
     shares: HashMap<FairKey, KeyShare>,
+    spare: SpareLines,
     /// The virtual time of the pool.
     now: VirtualTime,
     /// What a key that always waited has been served since the beginning.
@@ -104,6 +105,7 @@ impl FairShares {
     pub fn new(now: Instant) -> Self {
         Self {
             shares: HashMap::new(),
+            spare: SpareLines::default(),
             now: 0,
             served: 0,
             flow: 0,
@@ -119,11 +121,11 @@ impl FairShares {
     /// A request waits from now on.
     pub fn insert(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
         let begin = self.begin_of_newcomers();
-        self.edit(key, |share| {
+        self.edit(key, |share, spare| {
             if !share.is_waiting() {
                 share.time = share.time.max(begin);
             }
-            share.insert(place, work);
+            share.insert(place, work, spare);
         });
     }
 
@@ -134,7 +136,7 @@ impl FairShares {
 
     /// A request waits no more, and gets no slot.
     pub fn remove(&mut self, place: QueuePosition, key: FairKey, work: Duration) {
-        self.edit(key, |share| share.remove(place, work));
+        self.edit(key, |share, spare| share.remove(place, work, spare));
         self.forget();
     }
 
@@ -146,12 +148,12 @@ impl FairShares {
 
     /// A request that has not waited here gets a slot, and will cost about this much.
     pub fn charge(&mut self, key: FairKey, estimate: Duration) -> Charge {
-        self.begin(key, estimate, |_| ()).0
+        self.begin(key, estimate, |_, _| ()).0
     }
 
     /// The request that is next gets a slot, and will cost about this much. It waits no more.
     pub fn serve(&mut self, place: QueuePosition, key: FairKey, estimate: Duration) -> Charge {
-        let (charge, began) = self.begin(key, estimate, |share| share.remove(place, estimate));
+        let (charge, began) = self.begin(key, estimate, |share, spare| share.remove(place, estimate, spare));
         self.now = self.now.max(began);
         charge
     }
@@ -161,15 +163,15 @@ impl FairShares {
         &mut self,
         key: FairKey,
         estimate: Duration,
-        change: impl FnOnce(&mut KeyShare),
+        change: impl FnOnce(&mut KeyShare, &mut SpareLines),
     ) -> (Charge, VirtualTime) {
         let micros = u32::try_from(estimate.max(LEAST_COST).as_micros()).unwrap_or(u32::MAX);
         let (mut began, now) = (0, self.now);
-        self.edit(key, |share| {
+        self.edit(key, |share, spare| {
             began = share.time.max(now);
             share.time = began + if planted!(LateCharge) { 0 } else { virtual_time(micros) };
             share.running += 1;
-            change(share);
+            change(share, spare);
         });
         (Charge { key, micros }, began)
     }
@@ -180,7 +182,7 @@ impl FairShares {
         let nanos = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
         self.served += VirtualTime::from(nanos.checked_div(waiting as u64).unwrap_or_default());
         self.flow += VirtualTime::from(nanos / self.active.max(1) as u64);
-        self.edit(charge.key, |share| {
+        self.edit(charge.key, |share, _| {
             if !planted!(LostCorrection) {
                 share.time = (share.time + cost.as_nanos()).saturating_sub(virtual_time(charge.micros));
             }
@@ -256,10 +258,10 @@ impl FairShares {
 
     /// Sorts the waiting keys of a class by their ends, if they are not sorted already.
     fn sort_ends(&mut self, priority: Priority) {
-        let (shares, class) = (&self.shares, priority.index());
-        let line = &mut self.lines[class];
+        let shares = &self.shares;
+        let line = &mut self.lines[priority.index()];
         if line.ends.is_none() && !line.next.is_empty() {
-            let end = |key: &FairKey| Some((shares.get(key)?.places()?[class]?.end(), *key));
+            let end = |key: &FairKey| Some((shares.get(key)?.place(priority)?.end(), *key));
             line.ends = Some(line.next.iter().filter_map(|(_, key)| end(key)).collect());
         }
     }
@@ -274,7 +276,7 @@ impl FairShares {
             let keys = own.filter(|line| !line.is_empty()).count();
             assert_eq!(line.next.len(), keys);
             for (rank, key) in line.next.iter() {
-                let place = self.shares[key].places().unwrap()[index].unwrap();
+                let place = self.shares[key].place(Priority::ALL[index]).unwrap();
                 assert_eq!(place.rank, *rank);
                 assert!(line.ends.as_ref().is_none_or(|ends| ends.contains(&(place.end(), *key))));
             }
@@ -317,20 +319,19 @@ impl FairShares {
     }
 
     /// Changes a share, and keeps it where it belongs by its virtual time.
-    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare)) {
+    fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, &mut SpareLines)) {
         let begin = self.begin_of_newcomers();
-        let Self { shares, now, served, active, lines, debtors, .. } = self;
+        let Self { shares, spare, now, served, active, lines, debtors, .. } = self;
         let share = shares.entry(key).or_default();
-        let (was_idle, before) = (share.is_idle(), share.places());
+        let (was_idle, before) = (share.is_idle(), Priority::ALL.map(|priority| share.place(priority)));
         share.time = share.time_at(*now, *served);
         share.debt_ends = 0;
-        change(share);
-        let after = share.places();
-        // Mostly no request of the key waits, neither before nor after.
-        if before.is_some() || after.is_some() {
-            let places = before.unwrap_or_default().into_iter().zip(after.unwrap_or_default());
-            for (line, (from, to)) in lines.iter_mut().zip(places).filter(|(_, (from, to))| from != to) {
-                line.change(key, from, to, begin);
+        change(share, spare);
+        // Mostly no request of the key waits in a class, neither before nor after.
+        for priority in Priority::ALL {
+            let (from, to) = (before[priority.index()], share.place(priority));
+            if (from.is_some() || to.is_some()) && from != to {
+                lines[priority.index()].change(key, from, to, begin);
             }
         }
         *active = *active + usize::from(was_idle) - usize::from(share.is_idle());

@@ -8,6 +8,9 @@ use super::place::QueuePosition;
 /// What a request costs at least. While nothing is known of costs, the key with the fewest requests is next.
 pub(super) const LEAST_COST: Duration = Duration::from_micros(1);
 
+/// A line that has room for more requests than this is not kept for another key.
+const FEW: usize = 8;
+
 /// The requests of one key that wait in one class, in order of arrival. Of most keys one request waits at most, so the first one is kept here.
 #[derive(Default)]
 pub(super) struct KeyLine {
@@ -47,6 +50,11 @@ impl KeyLine {
 
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
+    }
+
+    /// Whether it has room for few requests.
+    pub fn is_small(&self) -> bool {
+        self.others.capacity() <= FEW
     }
 
     pub fn last(&self) -> Option<QueuePosition> {

@@ -29,7 +29,30 @@ pub(super) struct KeyShare {
     pub is_debtor: bool,
     pub running: u32,
     /// Its waiting requests, by class. Apart, because of most keys none waits, and thousands of keys are kept for their debts.
-    waiting: Option<Box<[KeyLine; Priority::COUNT]>>,
+    waiting: Option<Box<KeyLines>>,
+}
+
+/// The waiting requests of one key, by class.
+type KeyLines = [KeyLine; Priority::COUNT];
+
+/// Empty lines of keys of which no request waits any more, for the next keys: most requests are the only one of their key that waits.
+#[derive(Default)]
+pub(super) struct SpareLines(Vec<Box<KeyLines>>);
+
+/// The most spare lines.
+const MOST_SPARE: usize = 256;
+
+impl SpareLines {
+    fn take(&mut self) -> Box<KeyLines> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Lines that had room for many requests give their memory back.
+    fn keep(&mut self, lines: Box<KeyLines>) {
+        if self.0.len() < MOST_SPARE && lines.iter().all(KeyLine::is_small) {
+            self.0.push(lines);
+        }
+    }
 }
 
 impl KeyPlace {
@@ -40,13 +63,11 @@ impl KeyPlace {
 }
 
 impl KeyShare {
-    /// Where the key stands, by class. `None` if none of its requests wait.
-    pub fn places(&self) -> Option<[Option<KeyPlace>; Priority::COUNT]> {
-        let lines = self.waiting.as_ref()?;
-        Some(lines.each_ref().map(|line| {
-            let first = line.first?.ticket.number;
-            Some(KeyPlace { rank: (self.time, first), work: line.work })
-        }))
+    /// Where the key stands in a class. `None` if none of its requests waits there.
+    pub fn place(&self, priority: Priority) -> Option<KeyPlace> {
+        let line = self.line(priority)?;
+        let first = line.first?.ticket.number;
+        Some(KeyPlace { rank: (self.time, first), work: line.work })
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -62,15 +83,18 @@ impl KeyShare {
         self.line(priority).map_or(Duration::ZERO, |line| line.work)
     }
 
-    pub fn insert(&mut self, place: QueuePosition, work: Duration) {
-        self.waiting.get_or_insert_default()[place.priority.index()].insert(place, work);
+    pub fn insert(&mut self, place: QueuePosition, work: Duration, spare: &mut SpareLines) {
+        let lines = self.waiting.get_or_insert_with(|| spare.take());
+        lines[place.priority.index()].insert(place, work);
     }
 
-    pub fn remove(&mut self, place: QueuePosition, work: Duration) {
+    pub fn remove(&mut self, place: QueuePosition, work: Duration, spare: &mut SpareLines) {
         let Some(lines) = &mut self.waiting else { return };
         lines[place.priority.index()].remove(place, work);
-        if lines.iter().all(KeyLine::is_empty) {
-            self.waiting = None;
+        if lines.iter().all(KeyLine::is_empty)
+            && let Some(lines) = self.waiting.take()
+        {
+            spare.keep(lines);
         }
     }
 

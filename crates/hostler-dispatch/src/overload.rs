@@ -97,10 +97,9 @@ pub(super) struct Judgement {
 }
 
 impl OverloadDetector {
-    /// How long a request will wait behind this work, in seconds.
-    pub fn expected_wait(&self, ahead: Duration, pace: &Pace, now: Instant) -> f64 {
-        let speed = self.done.map_or(pace.slots(), |done| done.speed(pace, now));
-        ahead.as_secs_f64() / speed
+    /// Seconds of work that are done in a second. At first that is the number of slots.
+    pub fn speed(&self, pace: &Pace, now: Instant) -> f64 {
+        self.done.map_or(pace.slots(), |done| done.speed(pace, now))
     }
 
     pub fn arrives(&mut self, arrival: NewWait, pace: &Pace, now: Instant) -> Judgement {
@@ -184,7 +183,6 @@ impl OverloadDetector {
 }
 
 impl WorkDone {
-    /// Seconds of work that are done in a second. At first that is the number of slots.
     fn speed(&self, pace: &Pace, now: Instant) -> f64 {
         let (elapsed, known) = (now.saturating_duration_since(self.since).as_secs_f64(), pace.long());
         (self.work + pace.slots() * known) / (elapsed + known)

@@ -43,7 +43,8 @@ impl Pause {
 
     /// The moment on both clocks.
     pub fn at(&self, now: Instant) -> Now {
-        Now { real: now, served: now - self.total(now) }
+        let was_never_on = self.since.is_none() && self.before.is_zero();
+        Now { real: now, served: if was_never_on { now } else { now - self.total(now) } }
     }
 
     pub fn begin(&mut self, now: Instant) {

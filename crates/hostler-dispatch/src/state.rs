@@ -132,9 +132,10 @@ impl<E> PoolState<E> {
             bound::unbind_lost(&self.roster, &mut self.queue, now.real);
         }
         while !self.queue.is_empty()
-            && let Some((place, span)) = self.next(now, woken)
-            && let Some(mut grant) = self.grant(now, span.long_lived, &span.preference, span.work.kind)
+            && let Some((place, span, chosen)) = self.next(now, woken)
+            && let Some(index) = chosen.or_else(|| self.choose(now, span.long_lived, &span.preference))
         {
+            let mut grant = self.grant(now, index, span.long_lived, &span.preference, span.work.kind);
             grant.charge = self.queue.charge(place, span);
             self.queue.begin_turn(place, span, grant.slot());
             woken.extend(self.queue.hand(place, grant.member.id, grant));
@@ -143,24 +144,26 @@ impl<E> PoolState<E> {
         }
     }
 
-    /// The request that gets the next slot. On the way it refuses requests that are too late. Claims for a tunnel or a stream that no free
-    /// member has room for wait for a member that has, and are refused if there is none.
-    fn next(&mut self, now: Now, woken: &mut Wakers) -> Option<(QueuePosition, QueueSpan)> {
+    /// The request that gets the next slot, and the index of its member if any may serve it. On the way it refuses requests that are too late.
+    /// Claims for a tunnel or a stream that no free member has room for wait for a member that has, and are refused if there is none.
+    fn next(&mut self, now: Now, woken: &mut Wakers) -> Option<(QueuePosition, QueueSpan, Option<usize>)> {
         if self.pause.is_on() {
             return None;
         }
         self.look_for_room(now);
-        let any = self.has_free_slot(now);
-        let free = bound::free_slots(&self.roster, &self.queue, any, now.real);
+        let any = self.choose(now, None, &MemberPreference::default());
+        let free = bound::free_slots(&self.roster, &self.queue, any.is_some(), now.real);
         while let Some(priority) = self.queue.next_class(&free) {
             let (place, span) = self.queue.next_free_of(priority, &free)?;
             let error = if span.until.is_some_and(|until| until <= now.served) && !planted!(LateSlot) {
                 self.counters.expired += 1;
                 AcquireError::Expired
-            } else if span.preference.only.is_some() && !self.can_serve(&span, now) {
+            } else if span.preference.only.is_some()
+                && self.choose(now, span.long_lived, &span.preference).is_none()
+            {
                 self.counters.refuse_aim(AcquireError::MemberBusy)
             } else if let Some(kind) = span.long_lived
-                && !self.can_serve(&span, now)
+                && self.choose(now, span.long_lived, &span.preference).is_none()
             {
                 if span.preference.bound.is_some() {
                     // Its member has the most tunnels or streams allowed, and another one may have room.
@@ -173,7 +176,8 @@ impl<E> PoolState<E> {
                 }
                 self.counters.refuse(kind)
             } else {
-                return Some((place, span));
+                let is_for_any = span.long_lived.is_none() && span.preference.is_for_any();
+                return Some((place, span, any.filter(|_| is_for_any)));
             };
             woken.extend(self.queue.refuse(place, error));
         }
@@ -335,14 +339,14 @@ impl<E> PoolState<E> {
     }
 
     pub fn has_free_slot(&mut self, now: Now) -> bool {
-        !self.pause.is_on() && self.choose(now, None, &MemberPreference::default()).is_some()
+        self.choose(now, None, &MemberPreference::default()).is_some()
     }
 
-    fn can_serve(&mut self, span: &QueueSpan, now: Now) -> bool {
-        self.choose(now, span.long_lived, &span.preference).is_some()
-    }
-
+    /// The index of the member that would get a request now. `None` while the pool is paused.
     pub fn choose(&mut self, now: Now, kind: Option<LongLived>, wanted: &MemberPreference) -> Option<usize> {
+        if self.pause.is_on() {
+            return None;
+        }
         let Self { settings, roster, last_chosen, .. } = self;
         let now = now.real;
         if let Some(id) = wanted.bound {
@@ -364,29 +368,27 @@ impl<E> PoolState<E> {
     }
 
     pub fn grant_at_once(&mut self, claim: &Claim, wanted: &MemberPreference, now: Now) -> Option<Grant<E>> {
-        let mut grant = self.grant(now, claim.long_lived, wanted, claim.kind)?;
-        if self.queue.fair.is_some() {
-            let work = self.work_of(claim);
-            grant.charge = self.queue.fair.as_mut().map(|fair| fair.charge(work.key(), work.time));
-        }
+        let index = self.choose(now, claim.long_lived, wanted)?;
+        let mut grant = self.grant(now, index, claim.long_lived, wanted, claim.kind);
+        let work = self.queue.fair.is_some().then(|| self.work_of(claim));
+        grant.charge =
+            self.queue.fair.as_mut().zip(work).map(|(fair, work)| fair.charge(work.key(), work.time));
         Some(grant)
     }
 
+    /// The request gets a slot of the chosen member.
     fn grant(
         &mut self,
         now: Now,
+        index: usize,
         kind: Option<LongLived>,
         preference: &MemberPreference,
         work: Option<WorkKind>,
-    ) -> Option<Grant<E>> {
-        if self.pause.is_on() {
-            return None;
-        }
-        let index = self.choose(now, kind, preference)?;
+    ) -> Grant<E> {
         let grant = self.roster.grant(index, kind, preference, work, now.real);
         self.last_chosen = Some(grant.member.id);
         self.admission.granted(now.served);
-        Some(grant)
+        grant
     }
 
     /// Counts a grant when a request really takes the slot, not when the slot is handed over.
