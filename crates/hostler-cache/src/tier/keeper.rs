@@ -33,30 +33,41 @@ const STAYING: Duration = Duration::from_secs(30);
 /// The time limit for operations that no request waits for.
 pub(super) const UNHURRIED: Duration = Duration::from_secs(1);
 
+/// The pauses before a server that is away is asked again. One that comes and goes is asked less and less often.
+struct AwayPauses(Duration);
+
+impl AwayPauses {
+    fn new() -> Self {
+        Self(AWAY)
+    }
+
+    /// The next pause.
+    fn pause(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_AWAY);
+        pause
+    }
+}
+
 /// Looks after the server, for ever.
 pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, index: usize) {
     let server = &shared.servers[index];
-    let mut away = AWAY;
+    let mut pauses = AwayPauses::new();
     let mut came = Instant::now();
     loop {
         let was_here = server.is_here();
-        match synchronise(&shared, index).await {
-            Ok(()) => {
-                if !was_here {
-                    server.come();
-                    came = Instant::now();
-                }
-                if came.elapsed() > STAYING {
-                    away = AWAY;
-                }
+        if synchronise(&shared, index).await.is_ok() {
+            if !was_here {
+                server.come();
+                came = Instant::now();
             }
-            // A server that comes and goes is asked less and less often.
-            Err(_) if !server.is_here() => away = (away * 2).min(LONGEST_AWAY),
-            Err(_) => {}
+            if came.elapsed() > STAYING {
+                pauses = AwayPauses::new();
+            }
         }
         if !server.is_here() {
             // A nudge does not shorten this pause: there may be thousands of them per second.
-            sleep(away).await;
+            sleep(pauses.pause()).await;
         } else if timeout(LOOKING, server.nudged()).await.is_ok() {
             sleep(GATHERING).await;
         }
@@ -150,4 +161,16 @@ async fn sweep<H: Send + Sync + 'static>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_server_is_asked_again_after_a_second_and_then_less_and_less_often() {
+        let mut pauses = AwayPauses::new();
+        let seconds: Vec<_> = (0..6).map(|_| pauses.pause().as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
+    }
 }
