@@ -205,8 +205,8 @@ pub struct Server {
     /// clients read slowly. The connections share the size: one connection alone can take half of it, many
     /// connections take equal parts.
     ///
-    /// If there is no room for a request body, the client gets 503 (`spool_full`). A body that is larger than the
-    /// whole size gets 507 (`spool_size`). If there is no room for a response, the worker waits for its client; see
+    /// If there is no room for a request body, the client gets 503 (`spool_full`). A body that is larger than half of
+    /// the size gets 507 (`spool_size`). If there is no room for a response, the worker waits for its client; see
     /// `min_slot_rate`. Raise it if clients get 503 (`spool_full`) or 507, and the disk has room.
     #[schemars(
         with = "Size<0, 1_125_899_906_842_624>",
@@ -254,7 +254,7 @@ pub struct Server {
     /// - `"auto"`, public address: a quarter of `max_connections`, and at least 100.
     /// - `"auto"`, loopback or private address: all but the last 64 of `max_connections` if that is 1000 or more,
     ///   otherwise no limit. Such an address is more likely a proxy, a load balancer or a load test than one
-    ///   client.
+    ///   client. Link-local addresses and `100.64.0.0/10` count as private here.
     /// - A number holds for every address.
     ///
     /// Hostler does not count the connections of `trusted_proxies`. With `trusted_hops` it counts no connections.
