@@ -1,5 +1,7 @@
 //! `hostler init`: what it writes for the apps that people have, and that the result starts and serves.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use expect_test::{Expect, expect};
@@ -260,6 +262,38 @@ async fn init_replaces_a_file_only_by_force() {
     output.assert_exit(0);
     assert!(output.stdout.contains("hostler check\n  hostler start\n"), "{}", output.stdout);
     assert!(std::fs::read_to_string(&file).unwrap().contains("command = \"node server.js\""));
+}
+
+#[tokio::test]
+async fn a_full_disk_costs_no_old_file_and_leaves_no_part_of_a_new_one() {
+    for old in [Some("mine"), None] {
+        let (folder, output) = init(&[("server.js", SERVER)], &["--print"]).await;
+        output.assert_exit(0);
+        let folder = folder.path().join("shop");
+        if let Some(text) = old {
+            std::fs::write(folder.join("hostler.toml"), text).unwrap();
+        }
+        // One block of a file may be written, as on a full disk.
+        let full = "trap '' XFSZ; ulimit -f 1; exec \"$0\" init --force";
+        let output = run("sh", &["-c", full, HOSTLER], &folder).await;
+        output.assert_exit(1).assert_complains("hostler.toml cannot be written");
+        assert_eq!(std::fs::read_to_string(folder.join("hostler.toml")).ok().as_deref(), old);
+        let files = std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!(files, 1 + old.iter().count(), "a part of the file is left");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_keeps_its_permissions_and_the_link_to_it() {
+    let (folder, output) = init(&[("server.js", SERVER), ("real.toml", "mine")], &["--print"]).await;
+    output.assert_exit(0);
+    let folder = folder.path().join("shop");
+    std::os::unix::fs::symlink("real.toml", folder.join("hostler.toml")).unwrap();
+    std::fs::set_permissions(folder.join("real.toml"), Permissions::from_mode(0o604)).unwrap();
+    run(HOSTLER, &["init", "--force"], &folder).await.assert_exit(0);
+    assert!(folder.join("hostler.toml").is_symlink());
+    assert!(std::fs::read_to_string(folder.join("real.toml")).unwrap().contains("node server.js"));
+    assert_eq!(folder.join("real.toml").metadata().unwrap().permissions().mode() & 0o777, 0o604);
 }
 
 #[tokio::test]

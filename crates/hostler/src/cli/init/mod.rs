@@ -15,7 +15,9 @@ mod script_line;
 mod sites;
 mod text;
 
+use std::fs::Permissions;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -90,10 +92,29 @@ fn exists(target: &Path) -> String {
     format!("{} exists: --force replaces it, and --print shows what init would write", target.display())
 }
 
+/// Writes the file beside its place first, and renames it. After an error, such as that of a full disk, an old file is whole, and there is no
+/// part of a new one.
 fn write(path: &Path, text: &str, replace: bool) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).truncate(replace).create(replace).create_new(!replace);
-    options.open(path)?.write_all(text.as_bytes())
+    let old = path.metadata().ok().filter(|_| replace);
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        // A pipe or a device has no old text.
+        return std::fs::write(path, text);
+    }
+    // The target of a link is replaced, and the link stays.
+    let place = if old.is_some() { path.canonicalize()? } else { path.to_owned() };
+    let folder = place.parent().unwrap_or(Path::new("."));
+    // As for any new file, the umask of the process counts.
+    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+    // Before there is a text, which may have secrets.
+    if let Some(old) = &old {
+        // Only root may give a file to another user. Else it belongs to the user of this command.
+        let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    let placed = if replace { file.persist(&place) } else { file.persist_noclobber(&place) };
+    placed.map(drop).map_err(|error| error.error)
 }
 
 /// The pools for what is in the folder: PM2's file says most, then a Procfile, then `package.json`.
