@@ -32,7 +32,8 @@ pub struct Period(pub Duration);
 
 impl Period {
     const LEAST: Duration = Duration::from_millis(1);
-    const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+    /// The longest one.
+    pub const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
 
     /// This number of seconds.
     pub const fn seconds(seconds: u64) -> Self {

@@ -107,7 +107,10 @@ async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem
 /// PM2 goes on with an app that is late, and Hostler kills it.
 #[tokio::test]
 async fn a_listen_timeout_of_pm2_over_the_default_becomes_start_timeout() {
-    for (millis, expected) in [(60_000, Some("start_timeout = \"60s\"")), (3000, None)] {
+    let most = Some("start_timeout = \"604800s\"");
+    for (millis, expected) in
+        [(60_000_u64, Some("start_timeout = \"60s\"")), (3000, None), (9_999_999_999_999, most)]
+    {
         let app = format!("{{ name: 'x', script: 'server.js', listen_timeout: {millis} }}");
         let ecosystem = format!("module.exports = {{ apps: [{app}] }}");
         let text = keys(&[("ecosystem.config.js", ecosystem.as_str()), ("server.js", SERVER)]).await;
@@ -182,7 +185,7 @@ async fn names_and_values_of_all_kinds_give_a_file_that_loads() {
         { name: 'a"b\n[x]\u0007ä', script: 'server.js', args: ['a b', 'c"d', "e'f", ''], env: { 'A-b.c': 'x"y\n', HOSTLER_POOL: 'x', 'D': '' } },
         { name: '---', script: 'server.js', instances: '3\n', max_memory_restart: '300M\n', kill_timeout: 0 },
         { name: '---', script: 'server.js', args: ['$HOME', '&', '<b>'], instances: -1000, max_memory_restart: 'much', kill_timeout: 99999999 },
-        { name: 'A_B', script: 'server.js' }, { name: 'a-b', script: 'server.js', instances: 1e9 },
+        { name: 'A_B', script: 'server.js', kill_timeout: 604800001 }, { name: 'a-b', script: 'server.js', instances: 1e9 },
     ] }"#;
     let (folder, output) = init(&[("ecosystem.config.js", hostile), ("server.js", SERVER)], &[]).await;
     output.assert_exit(0);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use hostler_config::Period;
 use hostler_config::file::Pool;
 use serde_json::Value;
 
@@ -262,7 +263,9 @@ fn milliseconds(app: &Value, key: &str) -> Option<u64> {
     written.parse::<u64>().ok().filter(|millis| *millis > 0)
 }
 
+/// PM2 has no longest time.
 fn duration(millis: u64) -> String {
+    let millis = Duration::from_millis(millis).min(Period::MOST).as_millis();
     if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
