@@ -1,6 +1,6 @@
 //! `hostler init` and the scripts of `package.json`: which program they run, and what they give to it.
 
-use super::init::{command, package};
+use super::init::{command, init, package};
 
 #[tokio::test]
 async fn the_command_is_what_a_script_runs_or_npm_start_where_only_npm_can_run_it() {
@@ -100,5 +100,41 @@ async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_opti
         let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
         let written = command(&files).await;
         assert_eq!(written.split(" ADDRESS").next().unwrap(), expected, "{dependency}: {script}");
+    }
+}
+
+/// The command of a framework is only its server. A migration in the script would be missing without a word.
+#[tokio::test]
+async fn what_a_start_script_does_besides_its_server_is_named() {
+    let next = r#""dependencies": { "next": "16" }"#;
+    let cases = [
+        (
+            r#""start": "prisma migrate deploy && next start""#,
+            next,
+            Some("prisma migrate deploy && next start"),
+        ),
+        (
+            r#""prestart": "prisma migrate deploy", "start": "next start""#,
+            next,
+            Some("prisma migrate deploy"),
+        ),
+        (
+            r#""start:prod": "npm run up", "up": "typeorm migration:run; node dist/main""#,
+            r#""workspaces": ["libs/*"], "dependencies": { "@nestjs/core": "11" }"#,
+            Some("typeorm migration:run; node dist/main"),
+        ),
+        (r#""start": "next start -p $PORT""#, next, None),
+        // The package manager runs all of it.
+        (r#""prestart": "a", "start": "b && node server.js""#, r#""main": "server.js""#, None),
+    ];
+    for (scripts, rest, named) in cases {
+        let package = package(&format!(r#""scripts": {{ {scripts} }}, {rest}"#));
+        let (_folder, output) = init(&[("package.json", &package)], &[]).await;
+        let said = output.assert_exit(0).stdout.clone();
+        let look: Vec<_> = said.lines().filter(|line| line.starts_with("Look at this: The ")).collect();
+        match named {
+            Some(text) => assert!(look.len() == 1 && look[0].ends_with(&format!(": {text}")), "{said}"),
+            None => assert!(look.is_empty(), "{said}"),
+        }
     }
 }

@@ -146,7 +146,8 @@ fn find(folder: &Path, load_context: &LoadContext) -> Result<Vec<FoundPool>, Str
         return pool.map(|pool| vec![pool]).ok_or_else(|| nothing(folder));
     };
     let pool = node_app::of_package(&package);
-    let is_root = package.script("start").is_none() && !pool.open.is_empty() || package.starts_workspace();
+    let has_script = node_app::start_script(&package).is_some();
+    let is_root = !has_script && !pool.open.is_empty() || package.starts_workspace();
     if package.is_workspace() && is_root {
         return Err(format!(
             "{} is a workspace without a start script of its own; name the folder of one app: hostler init apps/web",

@@ -36,6 +36,7 @@ pub(super) fn of_package(package: &NodePackage) -> FoundPool {
         } else {
             pool.found.push(format!("The command is what {} runs after its build.", pool.what));
         }
+        left_out(package, &mut pool);
         remark(package, &mut pool);
     }
     let built = recognised.built.or_else(|| script_of(&pool.command).map(Into::into));
@@ -80,11 +81,36 @@ fn describe(package: &NodePackage, pool: &mut FoundPool) {
     });
 }
 
+/// The script that starts the app: its name and its text. `start` is often for development if there is a script for production.
+pub(super) fn start_script(package: &NodePackage) -> Option<(&'static str, &str)> {
+    ["start:prod", "start:production", "start"]
+        .into_iter()
+        .find_map(|name| Some((name, package.script(name)?)))
+}
+
+/// What the script that starts the app does besides, such as a migration, and the command does not.
+fn left_out(package: &NodePackage, pool: &mut FoundPool) {
+    let Some((script, text)) = start_script(package) else { return };
+    if pool.command == package.manager.run(script) {
+        return;
+    }
+    let before = format!("pre{script}");
+    if let Some(text) = package.script(&before) {
+        pool.open.push(format!(
+            "The script \"{before}\" no longer runs before each start. Run it before the first one: {text}"
+        ));
+    }
+    let whole = package.called(script).unwrap_or(text);
+    if package.unwrapped(script).is_none() && (whole.contains("&&") || whole.contains(';')) {
+        pool.open.push(format!(
+            "The command is only the server of the script \"{script}\". Run the rest before each start: {whole}"
+        ));
+    }
+}
+
 /// The command, from the scripts, `main`, `bin` or a server file.
 fn start(package: &NodePackage, pool: &mut FoundPool) {
-    // `start` is often for development if there is a script for production.
-    for script in ["start:prod", "start:production", "start"] {
-        let Some(text) = package.script(script) else { continue };
+    if let Some((script, text)) = start_script(package) {
         match package.unwrapped(script) {
             Some(line) => {
                 pool.env.extend(line.env);
@@ -98,10 +124,6 @@ fn start(package: &NodePackage, pool: &mut FoundPool) {
                     "The script \"{script}\" needs a shell, or programs of dependencies in PATH: {text}"
                 ));
             }
-        }
-        let before = format!("pre{script}");
-        if let (Some(text), true) = (package.script(&before), pool.command[0] != package.manager.name()) {
-            pool.open.push(format!("The script \"{before}\" no longer runs before each start. Run it before the first one: {text}"));
         }
         return;
     }

@@ -121,6 +121,18 @@ impl NodePackage {
         self.written.scripts.get(name)?.as_str().filter(|text| !text.trim().is_empty())
     }
 
+    /// The text of a script. If it only calls another one (`npm run serve`), the text of that.
+    pub fn called(&self, name: &str) -> Option<&str> {
+        let mut text = self.script(name)?;
+        for _ in 0..DEEPEST {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let ["npm" | "pnpm" | "yarn" | "bun", "run", next] = words[..] else { break };
+            let Some(next) = self.script(next) else { break };
+            text = next;
+        }
+        Some(text)
+    }
+
     /// The first script whose name begins so, such as `serve:ssr:shop`.
     pub fn script_beginning_with(&self, prefix: &str) -> Option<&str> {
         let mut scripts = self.written.scripts.as_object()?.iter();
