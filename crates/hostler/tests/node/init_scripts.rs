@@ -138,3 +138,18 @@ async fn what_a_start_script_does_besides_its_server_is_named() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_package_manager_is_that_of_package_json_or_of_the_lock_file() {
+    let named = r#""packageManager": "pnpm@10.4.1""#;
+    for (rest, lock, expected) in [
+        (named, "README.md", "pnpm is the package manager (packageManager)"),
+        (named, "package-lock.json", "pnpm is the package manager (packageManager)"),
+        (r#""main": "a.js""#, "bun.lock", "bun is the package manager (bun.lock)"),
+        (r#""main": "a.js""#, "README.md", "there is no lock file, so npm is the package manager"),
+    ] {
+        let (_folder, output) = init(&[("package.json", &package(rest)), (lock, "")], &["--print"]).await;
+        let text = output.assert_exit(0).stdout.clone();
+        assert!(text.contains(expected), "{text}");
+    }
+}

@@ -75,8 +75,8 @@ fn describe(package: &NodePackage, pool: &mut FoundPool) {
         true => "package.json".to_owned(),
         false => format!("{} in package.json", known.join(", ")),
     };
-    pool.found.push(match package.lock_file {
-        Some(file) => format!("{dependencies}; {} is the package manager ({file}).", package.manager.name()),
+    pool.found.push(match package.shown_by {
+        Some(how) => format!("{dependencies}; {} is the package manager ({how}).", package.manager.name()),
         None => format!("{dependencies}; there is no lock file, so npm is the package manager."),
     });
 }

@@ -54,8 +54,8 @@ impl PackageManager {
 pub(super) struct NodePackage {
     pub folder: PathBuf,
     pub manager: PackageManager,
-    /// The lock file that shows the package manager.
-    pub lock_file: Option<&'static str>,
+    /// What shows the package manager: a lock file, or the key of `package.json`.
+    pub shown_by: Option<&'static str>,
     written: PackageJson,
 }
 
@@ -96,8 +96,8 @@ impl NodePackage {
             .into_iter()
             .find(|manager| named.split('@').next() == Some(manager.name()));
         let manager = named.or(lock.map(|(_, manager)| *manager)).unwrap_or(PackageManager::Npm);
-        let lock_file = lock.map(|(name, _)| *name);
-        Ok(Some(Self { folder: folder.to_owned(), manager, lock_file, written }))
+        let shown_by = named.map(|_| "packageManager").or(lock.map(|(name, _)| *name));
+        Ok(Some(Self { folder: folder.to_owned(), manager, shown_by, written }))
     }
 
     /// The name without its scope: `web` of `@acme/web`.
