@@ -1,8 +1,8 @@
-//! `hostler init` for Angular, whose scripts start no server of the app, and for programs that work by themselves.
+//! `hostler init` for Angular, whose scripts start no server of the app, for builds in other folders, and for programs that work by themselves.
 
 use expect_test::expect;
 
-use super::init::{SERVER, command, keys, package, writes};
+use super::init::{SERVER, command, init, keys, package, writes};
 
 #[tokio::test]
 async fn an_angular_app_is_its_build_and_not_the_development_server() {
@@ -68,4 +68,91 @@ async fn a_program_that_works_by_itself_gets_one_worker() {
     let uptime = r#"{ "name": "uptime-kuma", "scripts": { "start": "node server/server.js" }, "dependencies": { "socket.io": "4" } }"#;
     let text = keys(&[("package.json", uptime), ("server/server.js", SERVER)]).await;
     assert_eq!(text.matches("\nworkers = 1 ").count(), 1, "{text}");
+}
+
+#[tokio::test]
+async fn the_files_are_in_the_folder_that_the_configuration_of_the_framework_names() {
+    let kit = |options: &str| {
+        format!("import adapter from '@sveltejs/adapter-static'; x({{ adapter: adapter({{ {options} }}) }})")
+    };
+    let cases = [
+        ("vite", "vite.config.ts", "x({ build: { outDir: './made/' } })".to_owned(), "dir = \"made\""),
+        (
+            "vite",
+            "vite.config.ts",
+            "x({ root: 'ui', build: { outDir: '../made' } })".to_owned(),
+            "dir = \"made\"",
+        ),
+        ("vite", "vite.config.ts", "x({ root: './ui' })".to_owned(), "dir = \"ui/dist\""),
+        ("astro", "astro.config.mjs", "x({ outDir: './made' })".to_owned(), "dir = \"made\""),
+        (
+            "@react-router/dev",
+            "react-router.config.ts",
+            "x({ ssr: false, buildDirectory: 'made' })".to_owned(),
+            "dir = \"made/client\", fallback = \"index.html\"",
+        ),
+        (
+            "@sveltejs/adapter-static",
+            "svelte.config.js",
+            kit("pages: 'made', fallback: '200.html'"),
+            "dir = \"made\", fallback = \"200.html\"",
+        ),
+        (
+            "@sveltejs/adapter-static",
+            "svelte.config.js",
+            kit("fallback: '404.html'"),
+            "dir = \"build\", not_found = \"404.html\"",
+        ),
+    ];
+    for (dependency, file, text, expected) in cases {
+        let package = package(&format!(r#""dependencies": {{ "{dependency}": "1", "@sveltejs/kit": "2" }}"#));
+        let package = match dependency {
+            "@sveltejs/adapter-static" => package,
+            _ => package.replace(r#", "@sveltejs/kit": "2""#, ""),
+        };
+        let keys = keys(&[("package.json", &package), (file, &text)]).await;
+        assert!(keys.contains(expected), "{text}: {keys}");
+    }
+    let router = package(r#""dependencies": { "@react-router/serve": "7" }"#);
+    let config = "x({ buildDirectory: './made', serverBuildFile: 'app.js' })";
+    let keys = keys(&[("package.json", &router), ("react-router.config.ts", config)]).await;
+    for expected in ["react-router-serve ./made/server/app.js\"", "dir = \"made/client\""] {
+        assert!(keys.contains(expected), "{keys}");
+    }
+}
+
+#[tokio::test]
+async fn pages_that_hostler_would_not_find_are_named() {
+    let look = async |files: &[(&str, &str)]| {
+        let (_folder, output) = init(files, &[]).await;
+        output.assert_exit(0).stdout.contains("Look at this: Hostler serves /about only as about/index.html.")
+    };
+    let kit = package(r#""dependencies": { "@sveltejs/kit": "2", "@sveltejs/adapter-static": "3" }"#);
+    let config =
+        ("svelte.config.js", "import adapter from '@sveltejs/adapter-static'; x({ adapter: adapter() })");
+    assert!(look(&[("package.json", &kit), config]).await);
+    let layout = ("src/routes/+layout.ts", "export const trailingSlash = 'always';");
+    assert!(!look(&[("package.json", &kit), config, layout]).await);
+    let astro = package(r#""dependencies": { "astro": "5" }"#);
+    assert!(
+        look(&[("package.json", &astro), ("astro.config.mjs", "x({ build: { format: 'file' } })")]).await
+    );
+    assert!(!look(&[("package.json", &astro), ("astro.config.mjs", "x({})")]).await);
+}
+
+#[tokio::test]
+async fn a_framework_on_vite_with_a_server_is_not_taken_for_pages() {
+    let scripts = r#""scripts": { "dev": "vite dev", "build": "vite build" }"#;
+    let of = |dependencies: &str| {
+        package(&format!(r#"{scripts}, "devDependencies": {{ "vite": "7", {dependencies} }}"#))
+    };
+    let nitro = of(r#""@tanstack/react-start": "1", "nitro": "3""#);
+    assert_eq!(command(&[("package.json", &nitro)]).await, "node .output/server/index.mjs");
+    let (_folder, output) = init(&[("package.json", &of(r#""@tanstack/react-start": "1""#))], &[]).await;
+    let said = output.assert_exit(0).stdout.clone();
+    assert!(said.contains("Look at this: The program is not known"), "{said}");
+    let qwik = of(r#""@qwik.dev/router": "2""#).replace("\"dev\"", "\"start\"");
+    let (_folder, output) = init(&[("package.json", &qwik)], &[]).await;
+    let said = output.assert_exit(0).stdout.clone();
+    assert!(said.contains("Look at this: The server of Vite is for development."), "{said}");
 }

@@ -1,6 +1,6 @@
 //! Looks for settings in the text of a framework's configuration, such as `next.config.js`. Does not run it.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 /// The endings of configuration files.
 const ENDINGS: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
@@ -49,6 +49,27 @@ impl ConfigText {
         }
         TextSetting::Missing
     }
+
+    /// The folder in `key: "./folder/"` as it is written in hostler.toml, or else `default`.
+    pub fn folder(&self, key: &str, default: &str) -> String {
+        match self.setting(key) {
+            TextSetting::Text(folder) => joined("", &folder),
+            _ => default.to_owned(),
+        }
+    }
+}
+
+/// The path from a folder on, without `.` and without needless `..`.
+pub(super) fn joined(folder: &str, path: &str) -> String {
+    let mut whole = PathBuf::new();
+    for part in Path::new(folder).join(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if whole.file_name().is_some() => _ = whole.pop(),
+            part => whole.push(part),
+        }
+    }
+    if whole.as_os_str().is_empty() { ".".to_owned() } else { whole.display().to_string() }
 }
 
 /// Removes comments. A `//` in a URL stays, because `:` is before it.
@@ -88,6 +109,15 @@ mod tests {
         assert_eq!(setting("{ url: 'http://x', output: `standalone` }"), text("standalone"));
         assert_eq!(setting("{ output: process.env.OUT }"), TextSetting::Computed);
         assert_eq!(setting("{ outputFileTracingRoot: '/x', myoutput: 'y' }"), TextSetting::Missing);
+    }
+
+    #[test]
+    fn a_folder_is_written_in_the_shortest_way() {
+        let paths = [("", "./made/", "made"), ("src", "../dist", "dist"), ("", "../../a/./b", "../../a/b")];
+        for (folder, path, expected) in paths.into_iter().chain([("x", "/srv/y", "/srv/y"), ("", "./", ".")])
+        {
+            assert_eq!(joined(folder, path), expected);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{angular, next, sites};
 type Recogniser = fn(&NodePackage) -> Option<Recognised>;
 
 /// The first that answers counts: a framework often brings others as its dependencies.
-const KNOWN: [Recogniser; 10] = [
+const KNOWN: [Recogniser; 11] = [
     next::next,
     nuxt,
     sites::sveltekit,
@@ -20,6 +20,7 @@ const KNOWN: [Recogniser; 10] = [
     remix,
     nest,
     angular::angular,
+    sites::nitro,
     plain,
     sites::pages_only,
 ];
@@ -62,33 +63,45 @@ fn react_router(package: &NodePackage) -> Option<Recognised> {
         return None;
     }
     let config = ConfigText::read(&package.folder, &["react-router.config"]);
+    let build = config.folder("buildDirectory", "build");
+    let client = format!("{build}/client");
     if config.contains("ssr: false") {
         let files = FoundFiles { fallback: Some("index.html".into()), ..hashed("", "", "/assets/*") };
-        return Some(Recognised::pages(
-            "a React Router app without a server (ssr: false)",
-            "build/client",
-            files,
-        ));
+        let what = "a React Router app without a server (ssr: false)";
+        let found = Recognised::pages(what, &client, files);
+        return Some(match config.contains("prerender") {
+            true => found.open(
+                "react-router.config prerenders pages. If / is one of them, the page for all other paths is __spa-fallback.html: write it in fallback.",
+            ),
+            false => found,
+        });
     }
-    let server = "build/server/index.js";
-    let mut found = Recognised::app("a React Router app", Vec::new(), server);
+    let server = match config.setting("serverBuildFile") {
+        TextSetting::Text(file) => format!("{build}/server/{file}"),
+        _ => format!("{build}/server/index.js"),
+    };
+    let mut found = Recognised::app("a React Router app", Vec::new(), &server);
     if package.has("@react-router/serve") {
         found.pool.command = package.program("react-router-serve");
         found.pool.command.push(format!("./{server}"));
     }
-    Some(found.serves(hashed("/assets/*", "build/client", "/assets/*")))
+    Some(found.serves(hashed("/assets/*", &client, "/assets/*")))
 }
 
 fn remix(package: &NodePackage) -> Option<Recognised> {
     if !package.has("@remix-run/serve") && !package.has("@remix-run/dev") {
         return None;
     }
-    let is_classic = !ConfigText::read(&package.folder, &["vite.config"]).contains("remix");
-    let (server, files) = match is_classic {
-        true => ("build/index.js", hashed("/build/*", "public", "/build/*")),
-        false => ("build/server/index.js", hashed("/assets/*", "build/client", "/assets/*")),
+    let config = ConfigText::read(&package.folder, &["vite.config"]);
+    let build = config.folder("buildDirectory", "build");
+    let (server, files) = match config.contains("remix") {
+        false => ("build/index.js".to_owned(), hashed("/build/*", "public", "/build/*")),
+        true => {
+            let files = hashed("/assets/*", &format!("{build}/client"), "/assets/*");
+            (format!("{build}/server/index.js"), files)
+        }
     };
-    let mut found = Recognised::app("a Remix app", Vec::new(), server);
+    let mut found = Recognised::app("a Remix app", Vec::new(), &server);
     if package.has("@remix-run/serve") {
         found.pool.command = package.program("remix-serve");
         found.pool.command.push(format!("./{server}"));

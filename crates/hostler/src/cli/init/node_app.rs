@@ -184,6 +184,12 @@ fn remark(package: &NodePackage, pool: &mut FoundPool) {
         let why = "more workers need an adapter of Socket.IO, or messages miss the clients of other workers";
         pool.keys.push(FoundKey::number("workers", 1, why));
     }
+    let program = pool.command.first().and_then(|program| program.rsplit('/').next());
+    if program == Some("vite") {
+        let why =
+            "The server of Vite is for development. Write the command that starts the server of the build.";
+        pool.open.push(why.into());
+    }
     let reads_env = package.has("next") || package.has("dotenv") || package.has("@nestjs/config");
     let is_given = pool.command.iter().any(|word| word.starts_with("--env-file"));
     if package.is_there(".env")

@@ -1,6 +1,6 @@
 //! Recognises frameworks whose build may be an app or only pages: SvelteKit, Astro, Vite. Runs nothing.
 
-use super::config_text::{ConfigText, TextSetting};
+use super::config_text::{ConfigText, TextSetting, joined};
 use super::found::FoundFiles;
 use super::package::NodePackage;
 use super::recognised::{HASHED, Recognised, hashed};
@@ -13,17 +13,9 @@ pub(super) fn sveltekit(package: &NodePackage) -> Option<Recognised> {
     let config = ConfigText::read(&package.folder, &["svelte.config", "vite.config"]);
     let uses = |adapter: &str| config.contains(&format!("@sveltejs/adapter-{adapter}"));
     if uses("static") && package.has("@sveltejs/adapter-static") {
-        let files = FoundFiles {
-            why: "The pages of the build.".into(),
-            not_found: None,
-            ..hashed("", "", "/_app/immutable/*")
-        };
-        return Some(Recognised::pages("pages of SvelteKit (adapter-static)", "build", files));
+        return Some(static_kit(package, &config));
     }
-    let build = match config.setting("out") {
-        TextSetting::Text(out) => out,
-        _ => "build".to_owned(),
-    };
+    let build = config.folder("out", "build");
     let found = Recognised::app("a SvelteKit app", package.node(&build), &format!("{build}/index.js"));
     // Without these, the app takes its address for https://, and refuses forms that are sent to http://.
     let found = found.with_env(&[
@@ -45,18 +37,47 @@ pub(super) fn sveltekit(package: &NodePackage) -> Option<Recognised> {
     Some(found.serves(FoundFiles { precompressed: true, ..files }))
 }
 
+/// Pages of SvelteKit. With a fallback they are a single-page app.
+fn static_kit(package: &NodePackage, config: &ConfigText) -> Recognised {
+    let page = match config.setting("fallback") {
+        TextSetting::Text(page) => Some(page),
+        _ => None,
+    };
+    let is_app = page.is_some();
+    // The page of that name goes with the status 404.
+    let (not_found, fallback) = if page.as_deref() == Some("404.html") { (page, None) } else { (None, page) };
+    let why = "The pages of the build.".into();
+    let files = FoundFiles { why, fallback, not_found, ..hashed("", "", "/_app/immutable/*") };
+    let found =
+        Recognised::pages("pages of SvelteKit (adapter-static)", &config.folder("pages", "build"), files);
+    let layouts = ["src/routes/+layout", "src/routes/+layout.server"];
+    match is_app || ConfigText::read(&package.folder, &layouts).contains("trailingSlash") {
+        true => found,
+        false => found.open(
+            "Hostler serves /about only as about/index.html. Write export const trailingSlash = 'always' in src/routes/+layout.js, and build again.",
+        ),
+    }
+}
+
 pub(super) fn astro(package: &NodePackage) -> Option<Recognised> {
     if !package.has("astro") {
         return None;
     }
     let config = ConfigText::read(&package.folder, &["astro.config"]);
+    let build = config.folder("outDir", "dist");
     if !config.contains("@astrojs/node") {
         let files = FoundFiles {
             why: "The pages of the build.".into(),
-            not_found: existing(package, "dist", "404.html"),
+            not_found: existing(package, &build, "404.html"),
             ..hashed("", "", "/_astro/*")
         };
-        let found = Recognised::pages("pages of Astro", "dist", files);
+        let found = Recognised::pages("pages of Astro", &build, files);
+        let found = match config.setting("format") {
+            TextSetting::Text(format) if ["file", "preserve"].contains(&format.as_str()) => found.open(
+                "Hostler serves /about only as about/index.html. Leave build.format out of astro.config, and build again.",
+            ),
+            _ => found,
+        };
         return Some(match config.contains("adapter") {
             true => found.open(
                 "astro.config has an adapter for another platform. For pages that a server renders, use @astrojs/node with mode: \"standalone\".",
@@ -64,8 +85,8 @@ pub(super) fn astro(package: &NodePackage) -> Option<Recognised> {
             false => found,
         });
     }
-    let server = "dist/server/entry.mjs";
-    let found = Recognised::app("an Astro app", package.node(server), server);
+    let server = format!("{build}/server/entry.mjs");
+    let found = Recognised::app("an Astro app", package.node(&server), &server);
     let found = match config.setting("mode") {
         TextSetting::Text(mode) if mode == "middleware" => found.open(
             "@astrojs/node has mode: \"middleware\": its build does not listen. Name the server that uses it in command, or set mode: \"standalone\".",
@@ -75,8 +96,28 @@ pub(super) fn astro(package: &NodePackage) -> Option<Recognised> {
     if ["base:", "assetsPrefix", "assets:"].iter().any(|key| config.contains(key)) {
         return Some(found);
     }
-    Some(found.serves(hashed("/_astro/*", "dist/client", "/_astro/*")))
+    Some(found.serves(hashed("/_astro/*", &format!("{build}/client"), "/_astro/*")))
 }
+
+/// An app on Vite whose server Nitro builds, such as one with TanStack Start.
+pub(super) fn nitro(package: &NodePackage) -> Option<Recognised> {
+    let has_nitro = package.has("nitro") || package.has("nitro-nightly");
+    if !has_nitro || !package.has("vite") {
+        return None;
+    }
+    let server = ".output/server/index.mjs";
+    Some(Recognised::app("an app with Nitro", package.node(server), server))
+}
+
+/// Frameworks on Vite whose build is a server, or not in the usual folder.
+const NOT_ONLY_PAGES: [&str; 6] = [
+    "@tanstack/react-start",
+    "@tanstack/solid-start",
+    "@solidjs/start",
+    "@builder.io/qwik-city",
+    "@qwik.dev/router",
+    "vike",
+];
 
 /// A single-page app that only its build serves.
 pub(super) fn pages_only(package: &NodePackage) -> Option<Recognised> {
@@ -86,20 +127,30 @@ pub(super) fn pages_only(package: &NodePackage) -> Option<Recognised> {
         let program = line.and_then(|line| line.words.into_iter().next()).unwrap_or_default();
         ["vite", "react-scripts"].contains(&program.rsplit('/').next().unwrap_or_default())
     });
-    let (what, dir, immutable) = match () {
-        () if package.has("react-scripts") => ("pages of Create React App", "build", "/static/*"),
-        () if package.has("vite") => ("pages of Vite", "dist", "/assets/*"),
-        () => return None,
-    };
-    if !is_for_development {
+    if !is_for_development || NOT_ONLY_PAGES.iter().any(|framework| package.has(framework)) {
         return None;
     }
-    let files = FoundFiles {
-        why: format!("A single-page app. {HASHED}"),
-        fallback: Some("index.html".into()),
-        ..hashed("", "", immutable)
+    let pages = |what, dir: &str, immutable| {
+        let files = FoundFiles {
+            why: format!("A single-page app. {HASHED}"),
+            fallback: Some("index.html".into()),
+            ..hashed("", "", immutable)
+        };
+        Recognised::pages(what, dir, files)
     };
-    Some(Recognised::pages(what, dir, files))
+    if package.has("react-scripts") {
+        return Some(pages("pages of Create React App", "build", "/static/*"));
+    }
+    if !package.has("vite") {
+        return None;
+    }
+    let config = ConfigText::read(&package.folder, &["vite.config"]);
+    let dir = joined(&config.folder("root", ""), &config.folder("outDir", "dist"));
+    let found = pages("pages of Vite", &dir, "/assets/*");
+    Some(match [config.setting("root"), config.setting("outDir")].contains(&TextSetting::Computed) {
+        true => found.open("vite.config computes root or outDir: write the folder of the build in dir."),
+        false => found,
+    })
 }
 
 /// A page that Hostler can only name if it is there.
