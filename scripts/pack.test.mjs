@@ -78,6 +78,18 @@ describe('the installed command', () => {
     });
   }
 
+  for (const { name, command, skip } of ways) {
+    test(`names the program to start if systemd passes sockets: ${name}`, { skip }, () => {
+      // As systemd does it: the variable has the id of the process that it starts.
+      const activated = ['-c', 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"', 'sh', ...command(), '--version'];
+      const { status, stdout, stderr } = spawnSync('sh', activated, { cwd: app, encoding: 'utf8' });
+      assert.deepEqual([status, stdout], [1, ''], stderr);
+      const program = join(app, 'node_modules/@hostler', TARGET, 'bin/hostler');
+      assert.match(stderr, /LISTEN_FDS/);
+      assert.ok(stderr.includes(`ExecStart=${program} start\n`), stderr);
+    });
+  }
+
   test('ends by the signal that ended the program, with Node 20', async () => {
     const { child } = await serve([process.execPath, 'node_modules/hostler/bin/hostler.js']);
     const { stdout } = must('ps', ['-o', 'pid=', '--ppid', String(child.pid)], app);

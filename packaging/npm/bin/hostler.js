@@ -3,13 +3,17 @@
 'use strict';
 
 const { accessSync, constants } = require('node:fs');
-const { candidates, glibcVersion, missing, notExecutable } = require('../lib/platform.js');
+const { candidates, glibcVersion, missing, notExecutable, withoutSockets } = require('../lib/platform.js');
 const { follow } = require('../lib/follow.js');
 
 const machine = { platform: process.platform, arch: process.arch, glibc: glibcVersion() };
 const found = find(candidates(machine));
 if (found.program === undefined) {
   process.stderr.write(found.unusable === undefined ? missing(machine) : notExecutable(found.unusable));
+  process.exitCode = 1;
+} else if (process.env.LISTEN_PID === String(process.pid)) {
+  // Node marks every inherited descriptor close-on-exec, so the sockets of systemd would be closed.
+  process.stderr.write(withoutSockets(found.program));
   process.exitCode = 1;
 } else {
   become(found.program, process.argv.slice(2));

@@ -58,8 +58,17 @@ function notExecutable(path) {
   ].join('\n');
 }
 
+/** The error if systemd has passed listening sockets to the launcher. */
+function withoutSockets(path) {
+  return [
+    'hostler: systemd passes sockets to this process (LISTEN_FDS), and Node does not pass them on.',
+    `Start the program itself: ExecStart=${path} start`,
+    '',
+  ].join('\n');
+}
+
 function version() {
   return require('../package.json').version;
 }
 
-module.exports = { candidates, glibcVersion, missing, notExecutable };
+module.exports = { candidates, glibcVersion, missing, notExecutable, withoutSockets };
