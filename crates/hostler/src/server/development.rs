@@ -20,6 +20,7 @@ use super::run_options::WatchOptions;
 use super::running::RunningServer;
 use super::start_error::StartError;
 use file_filter::FileFilter;
+use file_watch::FileReport;
 use page::BootFailure;
 
 /// A change of many files names this many of them.
@@ -34,12 +35,12 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Result<(), StartError> {
     let pools = running.pools.load();
     let Some((supervisor, folder)) = pools.iter().find_map(watched) else { return Ok(()) };
     let filters = filters(running, options, &folder)?;
-    let (changes, folders) = file_watch::begin(filters).map_err(StartError::Watch)?;
+    let (reports, folders) = file_watch::begin(filters).map_err(StartError::Watch)?;
     let s = if folders == 1 { "" } else { "s" };
     let text = format!("watch: {folders} folder{s} of {}; a change restarts the workers", folder.display());
     running.journal.event(Level::Info, &text);
     let watch = Watch { running: running.clone(), supervisor, folder, failures: 0 };
-    tokio::spawn(watch.run(changes));
+    tokio::spawn(watch.run(reports));
     Ok(())
 }
 
@@ -94,14 +95,15 @@ enum RestartStep {
 
 impl Watch {
     /// Runs until Hostler ends. Each change begins a restart, and ends the one before.
-    async fn run(mut self, mut changes: mpsc::UnboundedReceiver<Vec<PathBuf>>) {
+    async fn run(mut self, mut reports: mpsc::UnboundedReceiver<FileReport>) {
         let mut failed = self.supervisor.failed_boot();
         let mut restart = None;
         loop {
             tokio::select! {
                 biased;
-                changed = changes.recv() => match changed {
-                    Some(changed) => restart = Some(self.restart(&changed)),
+                report = reports.recv() => match report {
+                    Some(FileReport::Changed(changed)) => restart = Some(self.restart(&changed)),
+                    Some(FileReport::Full(why)) => self.say(Level::Warn, &why),
                     None => return,
                 },
                 step = next_step(&mut restart) => match step {

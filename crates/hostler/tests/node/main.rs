@@ -53,3 +53,4 @@ mod traces;
 mod tunnels;
 mod upgrades;
 mod visitors;
+mod watching;

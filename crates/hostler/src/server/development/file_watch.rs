@@ -3,12 +3,14 @@
 //! Each folder is watched by itself. A watch of a whole tree would include `node_modules`, with thousands of folders.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use notify::event::{EventKind, ModifyKind};
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{ErrorKind, Event, RecommendedWatcher, RecursiveMode, Watcher};
+use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use walkdir::WalkDir;
@@ -20,37 +22,48 @@ const QUIET: Duration = Duration::from_millis(100);
 /// A change is reported after this time, also while others follow.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// The changes, each as the files that have changed.
-type FileChanges = mpsc::UnboundedReceiver<Vec<PathBuf>>;
+/// How often a watched folder that is gone is looked for. No event tells when it is there again.
+const GONE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Begins to watch. Returns the changes, and how many folders are watched. The thread runs as long as the process.
-pub(super) fn begin(filters: Vec<FileFilter>) -> Result<(FileChanges, usize), String> {
+/// What the thread reports.
+pub(super) enum FileReport {
+    /// The files that have changed.
+    Changed(Vec<PathBuf>),
+    /// Why a new folder is not watched. Only once.
+    Full(String),
+}
+
+/// Begins to watch. Returns the reports, and how many folders are watched. The thread runs as long as the process.
+pub(super) fn begin(
+    filters: Vec<FileFilter>,
+) -> Result<(mpsc::UnboundedReceiver<FileReport>, usize), String> {
     let (events, received) = channel();
     let watcher = RecommendedWatcher::new(FileEventSender(events), notify::Config::default());
-    let watcher = watcher.map_err(|error| format!("cannot watch files: {error}"))?;
-    let mut watch = FileWatch { watcher, filters, changed: BTreeSet::new(), folders: BTreeSet::new() };
-    for root in watch.filters.iter().map(|filter| filter.root.clone()).collect::<Vec<_>>() {
-        watch.enter(&root).map_err(|error| explain(&root, &error))?;
+    let watcher = watcher.map_err(|error| explain("files", &error))?;
+    let (report, reports) = mpsc::unbounded_channel();
+    let mut watch = FileWatch::new(watcher, filters, report);
+    for root in watch.roots() {
+        watch.enter(&root).map_err(|error| explain(root.display(), &error))?;
     }
     // What was there before is no change.
     watch.changed.clear();
     let folders = watch.folders.len();
-    let (report, changes) = mpsc::unbounded_channel();
     let thread = std::thread::Builder::new().name("file-watch".into());
-    thread
-        .spawn(move || watch.run(&received, &report))
-        .map_err(|error| format!("cannot watch files: {error}"))?;
-    Ok((changes, folders))
+    thread.spawn(move || watch.run(&received)).map_err(|error| format!("cannot watch files: {error}"))?;
+    Ok((reports, folders))
 }
 
-fn explain(root: &Path, error: &notify::Error) -> String {
-    let help = match error.kind {
-        notify::ErrorKind::MaxFilesWatch => {
+fn explain(what: impl Display, error: &notify::Error) -> String {
+    let help = match &error.kind {
+        ErrorKind::MaxFilesWatch => {
             "; the system allows no more watches: raise fs.inotify.max_user_watches, or watch less with --watch-path or --watch-ignore"
+        }
+        ErrorKind::Io(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+            "; the system lets no more programs of this user watch files: end one, or raise fs.inotify.max_user_instances"
         }
         _ => "",
     };
-    format!("cannot watch {}: {error}{help}", root.display())
+    format!("cannot watch {what}: {error}{help}")
 }
 
 /// Passes the watcher's events on.
@@ -74,12 +87,27 @@ struct FileWatch {
     changed: BTreeSet<PathBuf>,
     /// What is watched.
     folders: BTreeSet<PathBuf>,
+    report: mpsc::UnboundedSender<FileReport>,
+    /// The system allowed no more watches, and that was reported.
+    is_full: bool,
 }
 
 impl FileWatch {
-    fn run(mut self, events: &Receiver<Event>, report: &mpsc::UnboundedSender<Vec<PathBuf>>) {
-        while let Ok(event) = events.recv() {
-            self.take(event);
+    fn new(
+        watcher: RecommendedWatcher,
+        filters: Vec<FileFilter>,
+        report: mpsc::UnboundedSender<FileReport>,
+    ) -> Self {
+        let (changed, folders) = (BTreeSet::new(), BTreeSet::new());
+        Self { watcher, filters, changed, folders, report, is_full: false }
+    }
+
+    fn roots(&self) -> Vec<PathBuf> {
+        self.filters.iter().map(|filter| filter.root.clone()).collect()
+    }
+
+    fn run(mut self, events: &Receiver<Event>) {
+        while self.wait(events) {
             if self.changed.is_empty() {
                 continue;
             }
@@ -91,18 +119,35 @@ impl FileWatch {
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
-            if report.send(std::mem::take(&mut self.changed).into_iter().collect()).is_err() {
+            let changed = std::mem::take(&mut self.changed).into_iter().collect();
+            if self.report.send(FileReport::Changed(changed)).is_err() {
                 return;
             }
         }
     }
 
+    /// Takes the next event, or looks for watched folders that are gone, such as the output of a build that removes it first. False: there
+    /// will be no more events.
+    fn wait(&mut self, events: &Receiver<Event>) -> bool {
+        let mut gone = self.roots();
+        gone.retain(|root| !self.folders.contains(root));
+        if gone.is_empty() {
+            return events.recv().map(|event| self.take(event)).is_ok();
+        }
+        match events.recv_timeout(GONE_INTERVAL) {
+            Ok(event) => self.take(event),
+            Err(RecvTimeoutError::Timeout) => gone.iter().for_each(|root| self.enter_new(root)),
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        true
+    }
+
     fn take(&mut self, event: Event) {
         if event.need_rescan() {
             // The kernel has dropped events. New folders may be among them, also such that have the names of others.
-            for root in self.filters.iter().map(|filter| filter.root.clone()).collect::<Vec<_>>() {
+            for root in self.roots() {
                 self.leave(&root);
-                let _ = self.enter(&root);
+                self.enter_new(&root);
                 self.changed.insert(root);
             }
             return;
@@ -118,8 +163,7 @@ impl FileWatch {
                     // was moved away, and that of the new one may follow.
                     self.leave(&path);
                 }
-                // If it cannot be watched any more, it is gone again, or its parent has been reported.
-                let _ = self.enter(&path);
+                self.enter_new(&path);
             } else if self.folders.contains(&path) {
                 self.leave(&path);
                 self.changed.insert(path);
@@ -134,6 +178,14 @@ impl FileWatch {
         for folder in self.folders.extract_if(.., |folder| folder.starts_with(root)) {
             // The system ends the watch of a folder that is deleted.
             let _ = self.watcher.unwatch(&folder);
+        }
+    }
+
+    /// Watches a folder that was not there before. If that fails, it is gone again, may not be read, or the system allows no more watches.
+    fn enter_new(&mut self, root: &Path) {
+        let Err(error) = self.enter(root) else { return };
+        if matches!(error.kind, ErrorKind::MaxFilesWatch) && !std::mem::replace(&mut self.is_full, true) {
+            let _ = self.report.send(FileReport::Full(explain(root.display(), &error)));
         }
     }
 
@@ -154,8 +206,15 @@ impl FileWatch {
                     }
                 } else if !filter.enters(path) {
                     below.skip_current_dir();
-                } else if self.folders.insert(path.to_owned()) {
-                    self.watcher.watch(path, RecursiveMode::NonRecursive)?;
+                } else if !self.folders.contains(path) {
+                    match self.watcher.watch(path, RecursiveMode::NonRecursive) {
+                        Ok(()) => _ = self.folders.insert(path.to_owned()),
+                        Err(error) if path == root || matches!(error.kind, ErrorKind::MaxFilesWatch) => {
+                            return Err(error);
+                        }
+                        // It is gone again, or may not be read, such as the data of a database in a container.
+                        Err(_) => below.skip_current_dir(),
+                    }
                 }
             }
         }
@@ -181,7 +240,7 @@ mod tests {
         let (events, received) = channel();
         let watcher = RecommendedWatcher::new(FileEventSender(events), notify::Config::default()).unwrap();
         let filters = vec![FileFilter::new(&root, &WatchOptions::default(), &[]).unwrap()];
-        let mut watch = FileWatch { watcher, filters, changed: BTreeSet::new(), folders: BTreeSet::new() };
+        let mut watch = FileWatch::new(watcher, filters, mpsc::unbounded_channel().0);
         watch.enter(&root).unwrap();
         // As build tools swap their output. The first event is taken when both names are in place.
         std::fs::rename(root.join("dist"), root.join("old")).unwrap();
