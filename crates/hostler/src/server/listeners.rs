@@ -8,6 +8,7 @@ use std::path::Path;
 
 use hostler_address::OwnAddresses;
 use hostler_config::{Config, ListenAddress, Server};
+use rustix::io::Errno;
 
 use crate::admin::{AccessRules, AdminSocket};
 use crate::listen::{self, ListenerKind};
@@ -48,6 +49,18 @@ impl ListenError {
             }
             io::ErrorKind::PermissionDenied if address.port() < 1024 => {
                 "; a port below 1024 needs root or CAP_NET_BIND_SERVICE".into()
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                format!(
+                    "; this machine has no such address: use one of its own, or :{} for all of them",
+                    address.port()
+                )
+            }
+            _ if source.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => {
+                format!(
+                    "; this machine has no IPv6: use an address of IPv4, or :{} for all of them",
+                    address.port()
+                )
             }
             _ => String::new(),
         }
@@ -220,6 +233,23 @@ mod tests {
         let purpose = Purpose { key: "server.listen".into(), address: address.into() };
         let data = vec![(purpose, ListenerKind::Plain, listen::bind(address, sockets).unwrap())];
         Listeners { data, admin: None }
+    }
+
+    #[test]
+    fn an_address_that_this_machine_does_not_have_is_said_to_be_none_of_its_own() {
+        // For documentation only (RFC 5737).
+        let address: SocketAddr = "192.0.2.1:8080".parse().unwrap();
+        let error = |source| ListenError { address: address.into(), key: "server.listen", source };
+        let said = error(listen::bind(address, 1).unwrap_err()).to_string();
+        assert!(
+            said.ends_with("this machine has no such address: use one of its own, or :8080 for all of them"),
+            "{said}"
+        );
+        let said = error(Errno::AFNOSUPPORT.into()).to_string();
+        assert!(
+            said.ends_with("this machine has no IPv6: use an address of IPv4, or :8080 for all of them"),
+            "{said}"
+        );
     }
 
     #[test]
