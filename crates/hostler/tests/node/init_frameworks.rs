@@ -156,3 +156,18 @@ async fn a_framework_on_vite_with_a_server_is_not_taken_for_pages() {
     let said = output.assert_exit(0).stdout.clone();
     assert!(said.contains("Look at this: The server of Vite is for development."), "{said}");
 }
+
+/// `output: "standalone"` of Next.js has the folders of the workspace, and init runs before the build.
+#[tokio::test]
+async fn the_standalone_server_of_an_app_in_a_workspace_lies_below_its_folder() {
+    let next = package(r#""dependencies": { "next": "16" }"#);
+    let config = ("apps/web/next.config.js", "module.exports = { output: 'standalone' }");
+    let app = [("apps/web/package.json", next.as_str()), config];
+    for text in [r#"{ "workspaces": ["apps/*"] }"#, "{}"] {
+        let files = [&app[..], &[("package.json", text)]].concat();
+        let (_folder, output) = init(&files, &["apps/web", "--print"]).await;
+        let below = if text == "{}" { "" } else { "apps/web/" };
+        let command = format!("\ncommand = \"node .next/standalone/{below}server.js\"\n");
+        assert!(output.assert_exit(0).stdout.contains(&command), "{output:?}");
+    }
+}

@@ -26,6 +26,11 @@ async fn the_command_is_what_a_script_runs_or_npm_start_where_only_npm_can_run_i
             "node dist/x.js --port 80",
         ),
         (
+            r#""scripts": { "start": "node --watch-path ./src --watch --import tsx src/x.ts" }"#,
+            "",
+            "node --import tsx src/x.ts",
+        ),
+        (
             r#""scripts": { "start": "pm2 start ecosystem.config.js" }, "dependencies": { "pm2": "7" }"#,
             "",
             "node_modules/.bin/pm2 start ecosystem.config.js",

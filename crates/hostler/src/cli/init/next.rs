@@ -130,8 +130,13 @@ fn standalone(package: &NodePackage, build: &str) -> Recognised {
 /// In a workspace the server lies deeper: `standalone/apps/web/server.js`.
 fn server_below(package: &NodePackage, root: &str) -> Option<String> {
     let direct = format!("{root}/server.js");
-    if package.is_there(&direct) || !package.is_there(root) {
+    if package.is_there(&direct) {
         return None;
+    }
+    if !package.is_there(root) {
+        // Before the build. Next.js keeps the folders below the root of the workspace.
+        let below = package.folder.strip_prefix(package.workspace()?).ok()?;
+        return Some(format!("{root}/{}server.js", slashed(below)));
     }
     let mut below = std::path::PathBuf::new();
     let parts: Vec<_> = package.folder.components().collect();

@@ -154,6 +154,13 @@ impl NodePackage {
         !self.written.workspaces.is_null() || self.folder.join("pnpm-workspace.yaml").is_file()
     }
 
+    /// The folder of the outermost workspace around this one.
+    pub fn workspace(&self) -> Option<PathBuf> {
+        let is_root =
+            |place: &&Path| Self::read(place).ok().flatten().is_some_and(|root| root.is_workspace());
+        self.folder.ancestors().skip(1).filter(is_root).last().map(Path::to_owned)
+    }
+
     /// Whether the `start` script starts apps in other folders, as `turbo run start` does.
     pub fn starts_workspace(&self) -> bool {
         let words: Vec<&str> = self.script("start").unwrap_or_default().split_whitespace().collect();
@@ -257,8 +264,7 @@ impl NodePackage {
                 joined(self.node(file), rest)
             }
             ["node", ref rest @ ..] => {
-                let rest: Vec<&str> =
-                    rest.iter().copied().filter(|word| !word.starts_with("--watch")).collect();
+                let rest = without_watch(rest);
                 joined(
                     if self.is_plug_and_play() {
                         vec!["yarn".into(), "node".into()]
@@ -304,6 +310,20 @@ fn script_of_pm2<'a, 'b>(words: &'b [&'a str]) -> Option<(&'a str, &'b [&'a str]
     }
     let file = options.iter().find(|word| is_script(word))?;
     Some((*file, words.get(end + 1..).unwrap_or_default()))
+}
+
+/// The arguments of `node` without `--watch` and the like, which are for development.
+fn without_watch<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut kept = Vec::new();
+    let mut arguments = arguments.iter().copied();
+    while let Some(word) = arguments.next() {
+        match word {
+            "--watch-path" => drop(arguments.next()),
+            _ if word.starts_with("--watch") => {}
+            _ => kept.push(word),
+        }
+    }
+    kept
 }
 
 fn joined(mut command: Vec<String>, rest: &[&str]) -> Vec<String> {
