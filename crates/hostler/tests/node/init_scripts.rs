@@ -158,3 +158,21 @@ async fn the_package_manager_is_that_of_package_json_or_of_the_lock_file() {
         assert!(text.contains(expected), "{text}");
     }
 }
+
+#[tokio::test]
+async fn an_app_is_built_before_its_first_start_unless_that_is_done_or_not_needed() {
+    let cases = [
+        ("strapi start", "src/index.ts", true),
+        ("node dist/x.js", "src/x.ts", true),
+        ("node dist/x.js", "dist/x.js", false),
+        ("tsx src/x.ts", "src/x.ts", false),
+    ];
+    for (start, file, is_named) in cases {
+        let scripts = format!(r#""scripts": {{ "start": "{start}", "build": "tsc" }}"#);
+        let files = [("package.json", package(&scripts)), (file, "x".to_owned())];
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let (_folder, output) = init(&files, &[]).await;
+        let said = output.assert_exit(0).stdout.clone();
+        assert_eq!(said.contains("\n  npm run build\n"), is_named, "{start}: {said}");
+    }
+}

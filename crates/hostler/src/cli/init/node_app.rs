@@ -209,7 +209,11 @@ fn build(package: &NodePackage, pool: &mut FoundPool, built: Option<&str>) {
     if !package.is_installed() {
         pool.steps.push(format!("{} install", package.manager.name()));
     }
-    let is_built = built.is_none_or(|file| package.is_there(file) || package.is_there(&format!("{file}.js")));
+    let is_built = match built {
+        Some(file) => package.is_there(file) || package.is_there(&format!("{file}.js")),
+        // It is not known what a program such as `strapi start` needs, unless it gets a file of the app.
+        None => pool.command.iter().skip(1).any(|word| package.folder.join(word).is_file()),
+    };
     if !is_built && package.script("build").is_some() {
         pool.steps.push(package.manager.run("build").join(" "));
     }
