@@ -176,3 +176,18 @@ async fn an_app_is_built_before_its_first_start_unless_that_is_done_or_not_neede
         assert_eq!(said.contains("\n  npm run build\n"), is_named, "{start}: {said}");
     }
 }
+
+/// init runs before the installation, and the file must be right after it.
+#[tokio::test]
+async fn the_program_of_a_dependency_will_lie_where_the_package_manager_puts_it() {
+    let app = package(r#""scripts": { "start": "next start" }, "dependencies": { "next": "16" }"#);
+    let root = r#"{ "workspaces": ["apps/*"] }"#;
+    for (root, lock, folder) in
+        [(root, "package-lock.json", "../../"), (root, "yarn.lock", ""), ("{}", "package-lock.json", "")]
+    {
+        let files = [("package.json", root), (lock, ""), ("apps/web/package.json", app.as_str())];
+        let (_folder, output) = init(&files, &["apps/web", "--print"]).await;
+        let command = format!("\ncommand = \"{folder}node_modules/.bin/next start\"\n");
+        assert!(output.assert_exit(0).stdout.contains(&command), "{output:?}");
+    }
+}

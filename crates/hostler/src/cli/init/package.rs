@@ -197,7 +197,10 @@ impl NodePackage {
             }
             up.push_str("../");
         }
-        vec![format!("node_modules/.bin/{name}")]
+        // Nothing is installed yet. npm will put the programs of a workspace into its root, and others into the folder of each app.
+        let root = self.workspace().filter(|_| self.manager == PackageManager::Npm);
+        let below = root.and_then(|root| Some(self.folder.strip_prefix(root).ok()?.components().count()));
+        vec![format!("{}node_modules/.bin/{name}", "../".repeat(below.unwrap_or_default()))]
     }
 
     /// The command for a file that `node` runs.
