@@ -11,13 +11,13 @@ const SCRIPT = join(import.meta.dirname, '../packaging/debian/postinst');
 const folder = await mkdtemp(join(tmpdir(), 'hostler-postinst-'));
 after(() => rm(folder, { recursive: true }));
 
-/** What an update orders, if `hostler upgrade` ends with `code` and `hostler status --json` prints `status`. */
-async function orders(name, code, status) {
+/** What an update orders, if `hostler upgrade` ends with `code`, `hostler status --json` prints `status` and `hostler check` ends with `checked`. */
+async function orders(name, code, status, checked = 0) {
   const bin = join(folder, name);
   const log = join(bin, 'log');
   await mkdir(bin);
   const commands = {
-    hostler: `case $1 in upgrade) exit ${code};; status) echo '${status}';; esac`,
+    hostler: `case $1 in upgrade) exit ${code};; check) exit ${checked};; status) echo '${status}';; esac`,
     'deb-systemd-invoke': `echo "$*" >> '${log}'`,
     'deb-systemd-helper': '',
     systemctl: '',
@@ -38,4 +38,7 @@ test('an update restarts the service only if an upgrade is not possible, and nev
   const paused = await orders('paused', 1, '{ "pools": [{ "paused": true }] }');
   assert.equal(paused.invoked, '');
   assert.match(paused.said, /a pool is paused, so the old version goes on/);
+  const refused = await orders('refused', 1, '{ "pools": [{ "paused": false }] }', 2);
+  assert.equal(refused.invoked, '', 'the new version would not start');
+  assert.match(refused.said, /the new version refuses .*, so the old version goes on/);
 });
