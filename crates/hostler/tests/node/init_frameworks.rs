@@ -171,3 +171,23 @@ async fn the_standalone_server_of_an_app_in_a_workspace_lies_below_its_folder() 
         assert!(output.assert_exit(0).stdout.contains(&command), "{output:?}");
     }
 }
+
+#[tokio::test]
+async fn an_app_of_nuxt_that_only_generates_pages_has_no_server() {
+    let of = |build: &str| {
+        package(&format!(r#""scripts": {{ "build": "{build}" }}, "dependencies": {{ "nuxt": "4" }}"#))
+    };
+    writes(
+        &[("package.json", &of("nuxt generate"))],
+        expect![[r#"
+            [[routes]]
+            match = "*"
+            static = { dir = ".output/public", fallback = "200.html" }
+            compress = true"#]],
+    )
+    .await;
+    let config = ("nuxt.config.ts", "x({ nitro: { preset: 'static' } })");
+    assert_eq!(command(&[("package.json", &of("nuxt build")), config]).await, "");
+    let app = of("prisma generate && nuxt build");
+    assert_eq!(command(&[("package.json", &app)]).await, "node .output/server/index.mjs");
+}

@@ -34,10 +34,22 @@ fn nuxt(package: &NodePackage) -> Option<Recognised> {
     if !package.has("nuxt") && !package.has("nuxt-nightly") {
         return None;
     }
+    let config = ConfigText::read(&package.folder, &["nuxt.config", "nitro.config"]);
+    let preset = config.setting("preset");
+    let build = package.script("build").unwrap_or_default();
+    let generates = ["nuxt generate", "nuxi generate"].iter().any(|command| build.contains(command));
+    if generates || preset == TextSetting::Text("static".into()) {
+        // No path is immutable: among those with a hash is the list of builds.
+        let files = FoundFiles {
+            why: "The pages of the build.".into(),
+            fallback: Some("200.html".into()),
+            ..FoundFiles::default()
+        };
+        return Some(Recognised::pages("pages of Nuxt (nuxt generate)", ".output/public", files));
+    }
     let server = ".output/server/index.mjs";
     let found = Recognised::app("a Nuxt app", package.node(server), server);
-    let config = ConfigText::read(&package.folder, &["nuxt.config", "nitro.config"]);
-    let found = match config.setting("preset") {
+    let found = match preset {
         TextSetting::Text(preset) if !preset.starts_with("node") => found.open(format!(
             "nitro.preset is \"{preset}\". Hostler needs the preset \"node-server\", which is Nuxt's default."
         )),
