@@ -70,6 +70,14 @@ pub fn script(path: &Path) -> Result<(), String> {
 
 /// A program, looked up as the system does for a process with this folder and this PATH.
 pub fn program(name: &str, cwd: &Path, path: Option<&str>) -> Result<(), String> {
+    let is_script = [".js", ".mjs", ".cjs", ".ts"].iter().any(|ending| name.ends_with(ending));
+    find_program(name, cwd, path).map_err(|why| match is_script && !name.contains(' ') {
+        true => format!("{why}; to run a script, write node {name}"),
+        false => why,
+    })
+}
+
+fn find_program(name: &str, cwd: &Path, path: Option<&str>) -> Result<(), String> {
     if name.contains('/') {
         let file = cwd.join(name);
         return executable(&file).map_err(|why| {

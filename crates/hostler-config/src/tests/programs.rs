@@ -72,6 +72,12 @@ fn a_missing_program_or_script_is_named_with_its_line() {
         expect![[r#"hostler.toml:3:11: pools.web.command: there is no program "nod" in PATH"#]],
     );
     check(
+        &command("'server.js'"),
+        expect![[
+            r#"hostler.toml:3:11: pools.web.command: there is no program "server.js" in PATH; to run a script, write node server.js"#
+        ]],
+    );
+    check(
         &command("['nod server.js']"),
         expect![[
             r#"hostler.toml:3:11: pools.web.command: there is no program "nod server.js" in PATH; in a list, the program and each argument are items of their own"#
