@@ -49,6 +49,19 @@ async fn an_angular_app_is_its_build_and_not_the_development_server() {
 }
 
 #[tokio::test]
+async fn an_angular_app_that_only_prerenders_has_no_server() {
+    let package = package(r#""dependencies": { "@angular/core": "21", "@angular/ssr": "21" }"#);
+    let angular = r#"{ "projects": { "ui": { "architect": { "build": { "options": { "outputMode": "static" } } } } } }"#;
+    let files = [("package.json", package.as_str()), ("angular.json", angular)];
+    let text = keys(&files).await;
+    assert!(text.contains(r#"static = { dir = "dist/ui/browser", fallback = "index.html" }"#), "{text}");
+    assert!(!text.contains("command"), "{text}");
+    let built = [&files[..], &[("dist/ui/browser/index.csr.html", "")]].concat();
+    let text = keys(&built).await;
+    assert!(text.contains(r#"fallback = "index.csr.html""#), "{text}");
+}
+
+#[tokio::test]
 async fn a_program_that_works_by_itself_gets_one_worker() {
     let n8n = package(r#""scripts": { "start": "n8n start" }, "dependencies": { "n8n": "2" }"#);
     writes(

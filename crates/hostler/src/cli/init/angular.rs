@@ -17,7 +17,7 @@ pub(super) fn angular(package: &NodePackage) -> Option<Recognised> {
         return None;
     }
     let build = Build::read(package);
-    if !package.has("@angular/ssr") {
+    if !package.has("@angular/ssr") || build.is_static {
         // Any other script starts a server of the app's own.
         let start = package.script("start").map(|_| package.unwrapped("start"));
         let is_for_development = start.is_none_or(|line| {
@@ -27,12 +27,20 @@ pub(super) fn angular(package: &NodePackage) -> Option<Recognised> {
         if !is_for_development {
             return None;
         }
+        // If / is a prerendered page, the page for all other paths has this name.
+        let has_own = package.is_there(&format!("{}/index.csr.html", build.browser));
         let files = FoundFiles {
             why: "A single-page app. Hostler serves the files of the build itself.".into(),
-            fallback: Some("index.html".into()),
+            fallback: Some(if has_own { "index.csr.html" } else { "index.html" }.into()),
             ..FoundFiles::default()
         };
-        return Some(Recognised::pages("pages of Angular", &build.browser, files));
+        let found = Recognised::pages("pages of Angular", &build.browser, files);
+        return Some(match build.is_static && !package.is_there(&build.browser) {
+            true => {
+                found.open("If the build makes index.csr.html, write it in fallback, in place of index.html.")
+            }
+            false => found,
+        });
     }
     let script = package.script_beginning_with("serve:ssr").and_then(ScriptLine::read);
     let words = script.map(|line| line.words).unwrap_or_default();
@@ -49,6 +57,8 @@ pub(super) fn angular(package: &NodePackage) -> Option<Recognised> {
 struct Build {
     browser: String,
     server: String,
+    /// It makes pages only, also with `@angular/ssr`.
+    is_static: bool,
 }
 
 impl Build {
@@ -74,6 +84,7 @@ impl Build {
             None if is_old => folder.clone(),
             None => format!("{folder}/browser"),
         };
-        Self { browser, server: format!("{folder}/server/server.mjs") }
+        let is_static = build["options"]["outputMode"] == "static";
+        Self { browser, server: format!("{folder}/server/server.mjs"), is_static }
     }
 }
