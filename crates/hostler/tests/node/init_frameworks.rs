@@ -134,23 +134,27 @@ async fn the_files_are_in_the_folder_that_the_configuration_of_the_framework_nam
     }
 }
 
+/// Whether init says that Hostler would not find the pages.
+async fn warns_of_paths(files: &[(&str, &str)]) -> bool {
+    let (_folder, output) = init(files, &[]).await;
+    output.assert_exit(0);
+    output.stdout.contains("Look at this: Hostler serves /about only as about/index.html.")
+}
+
 #[tokio::test]
 async fn pages_that_hostler_would_not_find_are_named() {
-    let look = async |files: &[(&str, &str)]| {
-        let (_folder, output) = init(files, &[]).await;
-        output.assert_exit(0).stdout.contains("Look at this: Hostler serves /about only as about/index.html.")
-    };
     let kit = package(r#""dependencies": { "@sveltejs/kit": "2", "@sveltejs/adapter-static": "3" }"#);
     let config =
         ("svelte.config.js", "import adapter from '@sveltejs/adapter-static'; x({ adapter: adapter() })");
-    assert!(look(&[("package.json", &kit), config]).await);
+    assert!(warns_of_paths(&[("package.json", &kit), config]).await);
     let layout = ("src/routes/+layout.ts", "export const trailingSlash = 'always';");
-    assert!(!look(&[("package.json", &kit), config, layout]).await);
+    assert!(!warns_of_paths(&[("package.json", &kit), config, layout]).await);
     let astro = package(r#""dependencies": { "astro": "5" }"#);
     assert!(
-        look(&[("package.json", &astro), ("astro.config.mjs", "x({ build: { format: 'file' } })")]).await
+        warns_of_paths(&[("package.json", &astro), ("astro.config.mjs", "x({ build: { format: 'file' } })")])
+            .await
     );
-    assert!(!look(&[("package.json", &astro), ("astro.config.mjs", "x({})")]).await);
+    assert!(!warns_of_paths(&[("package.json", &astro), ("astro.config.mjs", "x({})")]).await);
 }
 
 #[tokio::test]
