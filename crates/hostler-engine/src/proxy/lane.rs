@@ -255,10 +255,15 @@ impl Lane {
         matches!(self.state, LaneState::ToEndOfFrame(_)) && !self.ended
     }
 
+    /// The sink has everything that was read for it.
+    pub fn is_taken(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The sink has everything, and the source will send nothing more.
     pub fn is_settled(&self) -> bool {
         let is_last = matches!(self.state, LaneState::Nowhere) && self.has_closed();
-        self.waiting.is_empty() && (self.ended || is_last)
+        self.is_taken() && (self.ended || is_last)
     }
 
     /// Whether any bytes have moved since the last call.

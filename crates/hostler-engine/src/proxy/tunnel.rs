@@ -181,8 +181,10 @@ impl Tunnel {
     }
 
     /// Whether a WebSocket has nothing more to say: each side has sent its Close frame, or the member has closed its connection after its own.
+    /// While an end has yet to take some of it, only the end's silence limits its time.
     fn has_said_all(&self) -> bool {
-        self.is_websocket && self.down.has_closed() && (self.up.has_closed() || self.down.has_ended())
+        let is_said = self.down.has_closed() && (self.up.has_closed() || self.down.has_ended());
+        self.is_websocket && is_said && self.up.is_taken() && self.down.is_taken()
     }
 
     fn judge(&self, broken: LaneError, source: Ended, sink: Ended) -> Ended {

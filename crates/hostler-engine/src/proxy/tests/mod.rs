@@ -4,6 +4,7 @@
 mod bugs;
 mod kept;
 mod race;
+mod slow_ends;
 mod wire;
 
 use std::cell::RefCell;

@@ -1,0 +1,65 @@
+//! Tunnels whose ends take their bytes slowly.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hostler_dispatch::{Claim, Pool, PoolSettings};
+use hostler_wire::going_away;
+use tokio::time::{Instant, sleep_until};
+
+use super::{WireSettings, simulated_address, wire};
+use crate::exchange::Sweep;
+use crate::proxy::{ClientEnd, Ended, Endpoint, MemberEnd, Meter, Tunnel};
+
+/// The last bytes of a server: a binary frame, and its Close frame.
+fn last_words() -> Vec<u8> {
+    [&[0x82_u8, 100][..], &[7; 100], &going_away(None)].concat()
+}
+
+/// The client has sent its Close frame, and takes the last words within 20 s.
+async fn slow_client(seed: u64) -> (Ended, Vec<u8>) {
+    let sweep = Sweep::new();
+    tokio::spawn(sweep.clone().run());
+    let pool = Pool::new("app", PoolSettings::default());
+    let meter = Arc::new(Meter::new(1));
+    let endpoint = Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None);
+    let _membership = pool.join(endpoint, 1);
+    let lease = pool.acquire(Claim::default()).await.unwrap();
+    let (stream, client) = wire(WireSettings { capacity: 16, seed, discarded: Arc::new(|_| {}) });
+    let (of_member, member) = wire(WireSettings { capacity: 10_000, seed, discarded: Arc::new(|_| {}) });
+    client.write_at_once(&going_away(Some([1, 2, 3, 4])));
+    member.write_at_once(&last_words());
+    let deadlines = [sweep.deadline(), sweep.deadline(), sweep.deadline()];
+    let hour = Duration::from_secs(3600);
+    let client_end = ClientEnd { stream, head: Vec::new(), early: Vec::new(), deadlines, send_timeout: hour };
+    let member_end = MemberEnd {
+        stream: of_member,
+        early: Vec::new(),
+        is_websocket: true,
+        idle_timeout: hour,
+        tunnel_guard: lease.tunnel_guard(),
+    };
+    let carrying = tokio::spawn(async move {
+        let mut tunnel = Tunnel::new(client_end, member_end);
+        tunnel.carry(false, || Duration::ZERO).await
+    });
+    let mut received = Vec::new();
+    loop {
+        let before = received.len();
+        while received.len() < before + 16 {
+            if poll_fn(|cx| client.poll_read(cx, &mut received)).await == 0 {
+                return (carrying.await.unwrap(), received);
+            }
+        }
+        sleep_until(Instant::now() + Duration::from_secs(3)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_the_last_frames_slowly_gets_all_of_them() {
+    // The bytes arrive in other pieces with each seed.
+    for seed in 0..20 {
+        assert_eq!(slow_client(seed).await, (Ended::Whole, last_words()), "seed {seed}");
+    }
+}
