@@ -6,6 +6,10 @@ use super::fold;
 use super::image::ImageSection;
 use super::table::{City, Country, PostalPlace, PostalTable, Region};
 
+/// A longer text in bytes gets no suggestions: no city with its state has such a name, and each city that begins like the text would cost
+/// as much as the text is long.
+const LONGEST_TYPED: usize = 512;
+
 /// One suggestion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Suggestion<'a> {
@@ -49,11 +53,10 @@ impl PostalTable {
         most: usize,
     ) -> Vec<PostalPlace<'_>> {
         let places = self.prefix(country, prefix);
-        let in_state = |place: &PostalPlace<'_>| {
-            state.is_none_or(|state| (state.code, state.name) == (place.state, place.state_name))
-        };
+        // Compares numbers: there may be a million codes of other states before the first one of this state.
+        let in_state = |at: &u32| state.is_none_or(|state| self.region_number(*at) == state.id);
         let mut found: Vec<PostalPlace<'_>> = Vec::new();
-        for place in self.each(&places).filter(in_state) {
+        for place in self.numbers(&places).filter(in_state).map(|at| self.place(at)) {
             if found.last().is_some_and(|last| last.code == place.code) {
                 continue;
             }
@@ -74,6 +77,9 @@ impl PostalTable {
         state: Option<&Region<'_>>,
         most: usize,
     ) -> Vec<Suggestion<'_>> {
+        if text.len() > LONGEST_TYPED {
+            return Vec::new();
+        }
         if text.bytes().any(|byte| byte.is_ascii_digit()) {
             let places = self.codes_like(country, text, state, most);
             // Some cities have a number in their name: `Paris 01`.
@@ -83,7 +89,8 @@ impl PostalTable {
         }
         let in_state = |at| state.is_none_or(|state| state.id == at);
         if let Some((city, region)) = text.split_once(',') {
-            let wanted = |at| in_state(at) && self.is_called(at, region);
+            let asked = fold::name(region);
+            let wanted = |at| in_state(at) && self.is_called(at, &asked);
             return self.cities_like(country, &fold::name(city), wanted, most);
         }
         let folded = fold::name(text);
@@ -93,8 +100,8 @@ impl PostalTable {
         }
         // The last words may be a state.
         for (space, _) in folded.rmatch_indices(' ') {
-            let found =
-                self.cities_like(country, &folded[..space], |at| self.is_called(at, &folded[space..]), most);
+            let asked = fold::name(&folded[space..]);
+            let found = self.cities_like(country, &folded[..space], |at| self.is_called(at, &asked), most);
             if !found.is_empty() {
                 return found;
             }
@@ -102,12 +109,11 @@ impl PostalTable {
         Vec::new()
     }
 
-    /// Whether this is the state's code, or the beginning of its name.
-    fn is_called(&self, region: u32, text: &str) -> bool {
+    /// Whether this folded text is the state's code, or the beginning of its name.
+    fn is_called(&self, region: u32, asked: &str) -> bool {
         let [_, code, name, ..]: [u32; 7] = self.image.record(ImageSection::Regions, region);
-        let asked = fold::name(text);
-        self.image.text(code).eq_ignore_ascii_case(&asked)
-            || fold::name(self.image.text(name)).starts_with(&asked)
+        self.image.text(code).eq_ignore_ascii_case(asked)
+            || fold::name(self.image.text(name)).starts_with(asked)
     }
 
     fn cities_like(

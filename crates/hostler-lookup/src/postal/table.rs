@@ -196,6 +196,12 @@ impl PostalTable {
         }
     }
 
+    /// The number of a place's state.
+    pub(super) fn region_number(&self, at: u32) -> u32 {
+        let [_, _, _, region, ..]: [u32; 7] = self.image.record(ImageSection::Places, at);
+        region
+    }
+
     /// A place of a country. `number` selects it.
     pub fn random(&self, country: &Country, number: u32) -> Option<PostalPlace<'_>> {
         let places = country.places.len() as u32;

@@ -162,6 +162,28 @@ fn completion_lists_the_largest_cities_first() {
 }
 
 #[test]
+fn a_text_that_is_longer_than_all_names_gets_no_suggestions() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        let count = |spaces| {
+            let text = format!("Portland,{}Ore", " ".repeat(spaces));
+            table.suggest(us, &text, None, 10).len()
+        };
+        assert_eq!([count(1), count(600)], [1, 0]);
+    }
+}
+
+#[test]
+fn codes_of_a_state_are_suggested_without_those_of_others() {
+    for postal in both() {
+        let (table, us) = postal.country("us").unwrap();
+        let region = table.region(us, "md").unwrap();
+        let found: Vec<_> = table.codes_like(us, "", Some(&region), 10).iter().map(|at| at.code).collect();
+        assert_eq!(found, ["21201", "21204"]);
+    }
+}
+
+#[test]
 fn a_city_with_a_number_in_its_name_is_suggested() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("rows.txt");
