@@ -3,12 +3,14 @@
 use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use async_memcached::{Client, Error};
+use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, lookup_host};
 use tokio::task::JoinSet;
+use url::Url;
 
 /// A connection. It is closed when this is dropped.
 pub(super) struct MemcachedConnection {
@@ -20,7 +22,7 @@ pub(super) struct MemcachedConnection {
 /// A connection to `host:port` or `unix:/path`. Over IPv4 if a name has both kinds of addresses.
 pub(super) async fn dial(name: &str) -> Result<MemcachedConnection, Error> {
     if let Some(path) = name.strip_prefix("unix:") {
-        return direct(&format!("unix://{path}")).await;
+        return at_path(path).await;
     }
     let mut addresses: Vec<_> = lookup_host(name).await.map_err(Error::Connect)?.collect();
     // The addresses are tried one after the other within a short time, so the cheaper kind comes first.
@@ -43,13 +45,31 @@ async fn direct(address: &str) -> Result<MemcachedConnection, Error> {
     Ok(MemcachedConnection { client: Client::new(address).await?, _copying: JoinSet::new() })
 }
 
+/// The memcached client reads the path as that of a URL, in which a space or a letter with an accent is encoded. So it gets a link to such
+/// a socket.
+async fn at_path(path: &str) -> Result<MemcachedConnection, Error> {
+    let address = format!("unix://{path}");
+    if Url::parse(&address).is_ok_and(|url| url.path() == path) {
+        return direct(&address).await;
+    }
+    let folder = private_folder().map_err(Error::Connect)?;
+    let link = folder.path().join("socket");
+    symlink(path, &link).map_err(Error::Connect)?;
+    direct(&format!("unix://{}", link.display())).await
+}
+
+/// A folder for a socket or a link to one. It is removed when this is dropped, which does not end a connection.
+fn private_folder() -> io::Result<TempDir> {
+    let private = Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix("hostler-memcached-").permissions(private).tempdir()
+}
+
 /// The memcached client opens its sockets itself and cannot use IPv6. So it gets a socket of another kind, and a task
 /// copies the bytes.
 async fn over_ipv6(address: SocketAddr) -> io::Result<Result<MemcachedConnection, Error>> {
     let mut far = TcpStream::connect(address).await?;
     far.set_nodelay(true)?;
-    let private = Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new().prefix("hostler-memcached-").permissions(private).tempdir()?;
+    let folder = private_folder()?;
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path)?;
     let client = match Client::new(format!("unix://{}", path.display())).await {
@@ -92,5 +112,17 @@ mod tests {
             }
         };
         timeout(Duration::from_secs(10), ended).await.expect("it ends");
+    }
+
+    #[tokio::test]
+    async fn the_path_of_a_socket_may_have_any_characters() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["plain", "a b", "caf\u{e9}", "5%", "%20", "a?b#c"] {
+            let path = folder.path().join(name);
+            let listener = UnixListener::bind(&path).unwrap();
+            let connection = dial(&format!("unix:{}", path.display())).await;
+            assert!(connection.is_ok(), "{name}: {:?}", connection.err());
+            listener.accept().await.unwrap();
+        }
     }
 }
