@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_cache::{Entry, Purge, Tick};
-use hostler_testkit::{LinkFault, eventually, fault_proxy, memcached, memcached_at, no_upstream};
+use hostler_testkit::{
+    LinkFault, eventually, fault_proxy, memcached, memcached_at, memcached_with_password, no_upstream,
+};
 
 #[path = "tier/hostler.rs"]
 mod hostler;
@@ -291,6 +293,16 @@ async fn garbled_answers_are_misses() {
     one.finds(0).await;
     assert!(one.count("failed") > 0);
     assert_eq!(one.tier.status()[0].why.as_deref(), Some("it does not answer as memcached does"));
+}
+
+#[tokio::test]
+async fn a_server_that_answers_and_takes_no_purge_log_says_why_it_is_not_used() {
+    let Some(memcached) = memcached_with_password().await else { return };
+    let one = hostler(&[memcached.address().to_string()]);
+    let why = async || one.tier.status()[0].why.clone().filter(|why| **why != *"not found yet");
+    assert_eq!(*eventually("a reason", why).await, *"it refuses the purge log");
+    assert_eq!(one.tier.status()[0].state, "away");
+    assert!(one.count("failed") > 0);
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ pub use client::{Client, client, client_from, client_with_window, try_client, tr
 pub use eventually::{WAIT_LIMIT, eventually, within};
 pub use fault_proxy::{FaultProxy, LinkFault, fault_proxy};
 pub use frames::{Frame, FrameClient, block, frame_client, frame_client_that_reads_late, indexed_block};
-pub use memcached::{memcached, memcached_at};
+pub use memcached::{memcached, memcached_at, memcached_with_password};
 pub use message::{MessageHead, chunked, request};
 pub use mmdb::{Mmdb, mmdb, mmdb_v4};
 pub use nats::{NatsPlan, NatsServer, nats};

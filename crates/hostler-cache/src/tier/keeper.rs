@@ -99,7 +99,8 @@ pub(super) async fn synchronise<H: Send + Sync + 'static>(
                 return Ok(());
             }
             Reply::Raced => {}
-            _ => return Err(ServerFailure::Broken("it refuses the purge log".into())),
+            // Other Hostlers do not learn of our purges, and no other operation would show that.
+            _ => return Err(server.is_no_use("it refuses the purge log")),
         }
     }
     Err(ServerFailure::Broken("other Hostlers write the purge log all the time".into()))

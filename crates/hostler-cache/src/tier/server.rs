@@ -241,6 +241,13 @@ impl MemcachedServer {
         }
     }
 
+    /// The server answers, and cannot be used all the same. Its keeper goes on asking.
+    pub fn is_no_use(&self, why: &str) -> ServerFailure {
+        self.counts.failed.add(1);
+        self.leave(why);
+        ServerFailure::Broken(why.into())
+    }
+
     /// Stops using the server.
     fn leave(&self, why: &str) {
         *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.into());
