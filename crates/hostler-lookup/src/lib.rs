@@ -5,4 +5,4 @@ pub mod geo;
 mod map;
 pub mod postal;
 
-pub use map::Mapping;
+pub use map::{DataCopies, Mapping};

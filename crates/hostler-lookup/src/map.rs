@@ -1,9 +1,10 @@
 //! Maps a data file into memory: the file itself, or a copy that no other program can change. Knows no format.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use filebuffer::FileBuffer;
 
@@ -15,6 +16,36 @@ pub enum Mapping<'a> {
     InPlace,
     /// A copy in this folder, without a name. It needs as much room there as the file has bytes, as long as it is mapped.
     Copy(&'a Path),
+    /// The same, but one copy for several looks: what was checked is what is used.
+    Kept(&'a DataCopies<'a>),
+}
+
+/// Copies in a folder, each made at the first look at its file. Later looks see the same bytes, whatever the file has by then.
+#[derive(Debug)]
+pub struct DataCopies<'a> {
+    folder: &'a Path,
+    made: RefCell<Vec<(PathBuf, File)>>,
+}
+
+impl<'a> DataCopies<'a> {
+    /// No copies yet.
+    pub fn new(folder: &'a Path) -> Self {
+        Self { folder, made: RefCell::default() }
+    }
+
+    /// The outer error: the file cannot be opened. The inner one: it cannot be copied.
+    fn map(&self, path: &Path) -> io::Result<io::Result<FileBuffer>> {
+        let mut made = self.made.borrow_mut();
+        if let Some((_, copy)) = made.iter().find(|(of, _)| of == path) {
+            return Ok(map(copy));
+        }
+        let copied = copy(File::open(path)?, self.folder);
+        Ok(copied.and_then(|copy| {
+            let bytes = map(&copy)?;
+            made.push((path.to_owned(), copy));
+            Ok(bytes)
+        }))
+    }
 }
 
 /// A mapped file.
@@ -27,11 +58,12 @@ pub(crate) struct MappedFile {
 impl MappedFile {
     /// Maps a file. Without room or permission for a copy, it maps the file itself.
     pub fn open(path: &Path, mapping: Mapping<'_>) -> io::Result<Self> {
-        let Mapping::Copy(folder) = mapping else {
-            return Ok(Self { bytes: FileBuffer::open(path)?, remark: None });
+        let (copied, folder) = match mapping {
+            Mapping::InPlace => return Ok(Self { bytes: FileBuffer::open(path)?, remark: None }),
+            Mapping::Copy(folder) => (copy(File::open(path)?, folder).and_then(|copy| map(&copy)), folder),
+            Mapping::Kept(copies) => (copies.map(path)?, copies.folder),
         };
-        let source = File::open(path)?;
-        match map_copy(source, folder) {
+        match copied {
             Ok(bytes) => Ok(Self { bytes, remark: None }),
             Err(error) => {
                 let remark = format!(
@@ -46,10 +78,14 @@ impl MappedFile {
     }
 }
 
-/// The copy has no name, so the kernel removes it with its map, also if this process is killed.
-fn map_copy(mut source: File, folder: &Path) -> io::Result<FileBuffer> {
+/// The copy has no name, so the kernel removes it with its last map, also if this process is killed.
+fn copy(mut source: File, folder: &Path) -> io::Result<File> {
     let mut copy = tempfile::tempfile_in(folder)?;
     io::copy(&mut source, &mut copy)?;
+    Ok(copy)
+}
+
+fn map(copy: &File) -> io::Result<FileBuffer> {
     let files = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
     FileBuffer::open(format!("{files}/{}", copy.as_raw_fd()))
 }
@@ -68,6 +104,21 @@ mod tests {
         // The file is empty for a moment, and then has other bytes.
         std::fs::write(&path, "new").unwrap();
         assert_eq!((&mapped.bytes[..], mapped.remark), (&before[..], None));
+        assert_eq!(std::fs::read_dir(copies.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_kept_copy_stays_as_it_was_at_the_first_look() {
+        let (folder, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = folder.path().join("data");
+        std::fs::write(&path, "checked").unwrap();
+        let kept = DataCopies::new(copies.path());
+        let look = || MappedFile::open(&path, Mapping::Kept(&kept)).unwrap();
+        let first = look();
+        std::fs::write(&path, "damaged").unwrap();
+        assert_eq!((&first.bytes[..], &look().bytes[..]), (&b"checked"[..], &b"checked"[..]));
+        drop(kept);
+        assert_eq!(&first.bytes[..], b"checked", "a map outlives the list of copies");
         assert_eq!(std::fs::read_dir(copies.path()).unwrap().count(), 0);
     }
 

@@ -1,7 +1,7 @@
 //! The current databases, with cached results from them. They are replaced together. Knows no requests.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use hostler_address::{AddressKind, plain};
@@ -33,9 +33,9 @@ pub(super) struct GeoDataset {
 }
 
 impl GeoDataset {
-    pub fn open(settings: &config::Geo, temp_dir: &Path) -> Result<Self, OpenError> {
+    pub fn open(settings: &config::Geo, mapping: Mapping<'_>) -> Result<Self, OpenError> {
         Ok(Self {
-            databases: GeoDatabases::open(&settings.databases, Mapping::Copy(temp_dir))?,
+            databases: GeoDatabases::open(&settings.databases, mapping)?,
             since: Timestamp::now(),
             cities: ByRecord::new(CITIES),
             headers: Headers::new(HEADERS, settings.decimals),

@@ -23,8 +23,8 @@ use counters::GeoCounters;
 use dataset::GeoDataset;
 use hostler_address::ClientAddress;
 use hostler_config as config;
-use hostler_lookup::Mapping;
 use hostler_lookup::geo::{self as lookup, OpenError};
+use hostler_lookup::{DataCopies, Mapping};
 use hostler_wire::{RequestHead, Whole};
 use original::Original;
 
@@ -45,7 +45,7 @@ impl Geo {
     pub fn open(settings: &config::Geo, temp_dir: &Path, before: Option<&Self>) -> Result<Self, OpenError> {
         let dataset = match before {
             Some(before) if before.has_the_same(settings) => before.dataset.load_full(),
-            _ => Arc::new(GeoDataset::open(settings, temp_dir)?),
+            _ => Arc::new(GeoDataset::open(settings, Mapping::Copy(temp_dir))?),
         };
         Ok(Self {
             dataset: ArcSwap::new(dataset),
@@ -78,9 +78,10 @@ impl Geo {
 
     /// Verifies all files, and uses them from now on if they are good. Returns remarks about them. Takes seconds.
     pub fn renew(&self) -> Result<Vec<String>, OpenError> {
-        let mapping = Mapping::Copy(&self.temp_dir);
-        let verified = lookup::verify(&self.settings.databases, mapping)?;
-        let dataset = GeoDataset::open(&self.settings, &self.temp_dir)?;
+        // One copy for both: the files may be replaced again while they are verified.
+        let copies = DataCopies::new(&self.temp_dir);
+        let verified = lookup::verify(&self.settings.databases, Mapping::Kept(&copies))?;
+        let dataset = GeoDataset::open(&self.settings, Mapping::Kept(&copies))?;
         dataset.may_replace(&self.dataset.load(), &verified.without_cities)?;
         self.dataset.store(Arc::new(dataset));
         self.counters.reloads.add();
