@@ -2,11 +2,14 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use filebuffer::FileBuffer;
+
+/// How many bytes are copied at a time.
+const PIECE: usize = 256 * 1024;
 
 /// What is mapped.
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +36,13 @@ impl<'a> DataCopies<'a> {
         Self { folder, made: RefCell::default() }
     }
 
-    /// The outer error: the file cannot be opened. The inner one: it cannot be copied.
+    /// The outer error: the file cannot be read. The inner one: it cannot be copied.
     fn map(&self, path: &Path) -> io::Result<io::Result<FileBuffer>> {
         let mut made = self.made.borrow_mut();
         if let Some((_, copy)) = made.iter().find(|(of, _)| of == path) {
             return Ok(map(copy));
         }
-        let copied = copy(File::open(path)?, self.folder);
+        let copied = copy(path, self.folder)?;
         Ok(copied.and_then(|copy| {
             let bytes = map(&copy)?;
             made.push((path.to_owned(), copy));
@@ -60,7 +63,7 @@ impl MappedFile {
     pub fn open(path: &Path, mapping: Mapping<'_>) -> io::Result<Self> {
         let (copied, folder) = match mapping {
             Mapping::InPlace => return Ok(Self { bytes: FileBuffer::open(path)?, remark: None }),
-            Mapping::Copy(folder) => (copy(File::open(path)?, folder).and_then(|copy| map(&copy)), folder),
+            Mapping::Copy(folder) => (copy(path, folder)?.and_then(|copy| map(&copy)), folder),
             Mapping::Kept(copies) => (copies.map(path)?, copies.folder),
         };
         match copied {
@@ -78,11 +81,25 @@ impl MappedFile {
     }
 }
 
-/// The copy has no name, so the kernel removes it with its last map, also if this process is killed.
-fn copy(mut source: File, folder: &Path) -> io::Result<File> {
-    let mut copy = tempfile::tempfile_in(folder)?;
-    io::copy(&mut source, &mut copy)?;
-    Ok(copy)
+/// The copy has no name, so the kernel removes it with its last map, also if this process is killed. The outer error: the file cannot be
+/// read, and a look at its map would end this process (SIGBUS). The inner one: there is no room or no permission for the copy.
+fn copy(path: &Path, folder: &Path) -> io::Result<io::Result<File>> {
+    let mut source = File::open(path)?;
+    let mut copy = match tempfile::tempfile_in(folder) {
+        Ok(copy) => copy,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let length = match source.read(&mut piece) {
+            Ok(0) => return Ok(Ok(copy)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if let Err(error) = copy.write_all(&piece[..length]) {
+            return Ok(Err(error));
+        }
+    }
 }
 
 fn map(copy: &File) -> io::Result<FileBuffer> {
@@ -134,6 +151,15 @@ mod tests {
             "{remark}"
         );
         assert_eq!(&mapped.bytes[..], b"data");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_cannot_be_read_is_an_error_and_is_not_mapped_itself() {
+        let copies = tempfile::tempdir().unwrap();
+        // A read at its beginning fails with EIO.
+        let error = MappedFile::open(Path::new("/proc/self/mem"), Mapping::Copy(copies.path())).err();
+        assert_eq!(error.and_then(|error| error.raw_os_error()), Some(5));
     }
 
     #[test]

@@ -43,6 +43,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether a file could not be read at all, whatever is in it.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::DatabaseError { why: DatabaseError::Unreadable(_), .. })
+    }
+
     /// The file with the error.
     pub fn path(&self) -> &PathBuf {
         match self {

@@ -59,6 +59,13 @@ pub enum PostalError {
     },
 }
 
+impl PostalError {
+    /// Whether a file could not be read at all, whatever is in it.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Io { .. })
+    }
+}
+
 /// All postal codes of some files.
 pub struct PostalFile {
     tables: Vec<PostalTable>,

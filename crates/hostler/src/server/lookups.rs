@@ -79,6 +79,13 @@ pub(super) fn names(native: &Native) -> String {
     names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Why newer data is not used.
+pub(super) struct NotRenewed {
+    pub why: String,
+    /// A file could not be read. The reason may pass without a change of the file: the disk, or the limit on open files.
+    pub may_pass: bool,
+}
+
 /// A service whose data can be replaced.
 pub(super) trait Renewable: Send + Sync + Sized + 'static {
     /// The name of its section, for the log.
@@ -92,7 +99,7 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
     fn files(&self) -> &[PathBuf];
 
     /// Reads the files and uses them if they are valid. Returns what is odd about their contents. Takes seconds.
-    fn renew(&self) -> Result<Vec<String>, String>;
+    fn renew(&self) -> Result<Vec<String>, NotRenewed>;
 
     /// One sentence for each file of the current data of which no copy could be made.
     fn remarks(&self) -> Vec<String>;
@@ -113,8 +120,8 @@ impl Renewable for Geo {
         self.databases()
     }
 
-    fn renew(&self) -> Result<Vec<String>, String> {
-        Self::renew(self).map_err(|why| why.to_string())
+    fn renew(&self) -> Result<Vec<String>, NotRenewed> {
+        Self::renew(self).map_err(|why| NotRenewed { may_pass: why.is_unreadable(), why: why.to_string() })
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -138,8 +145,9 @@ impl Renewable for Postal {
         Self::files(self)
     }
 
-    fn renew(&self) -> Result<Vec<String>, String> {
-        Self::renew(self).map_err(|why| why.to_string())?;
+    fn renew(&self) -> Result<Vec<String>, NotRenewed> {
+        Self::renew(self)
+            .map_err(|why| NotRenewed { may_pass: why.is_unreadable(), why: why.to_string() })?;
         Ok(Vec::new())
     }
 

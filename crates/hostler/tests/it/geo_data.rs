@@ -1,6 +1,7 @@
 //! Databases of places while Hostler runs: replaced, broken, configured otherwise.
 
 use hostler_testkit::{eventually, mmdb, mmdb_v4};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::geo::{places, started};
 use crate::site;
@@ -111,6 +112,20 @@ async fn a_broken_database_is_reported_once_and_the_older_one_stays() {
     .await;
     let told = site.lines().iter().filter(|line| line.contains("the data that was read before")).count();
     assert_eq!(told, 2);
+}
+
+#[tokio::test]
+async fn a_database_that_could_not_be_read_for_want_of_descriptors_is_read_later() {
+    let site = started("", ROUTE).await;
+    let newer = mmdb("Newer").city("81.2.69.0/24", &[("en", "Paris")], "FR", (48.8, 2.3));
+    let process = Pid::from_raw(site.pid() as i32);
+    let most = getrlimit(Resource::Nofile).maximum;
+    prlimit(process, Resource::Nofile, Rlimit { current: Some(1), maximum: most }).unwrap();
+    newer.write(site.folder(), "places.mmdb");
+    site.says("places.mmdb: cannot be read: Too many open files").await;
+    prlimit(process, Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+    site.says("geo: now uses places.mmdb (Newer, built").await;
+    site.get("/geo/81.2.69.160/city").await.assert_ok("Paris\n");
 }
 
 #[tokio::test]
