@@ -9,6 +9,7 @@ use hostler_cache::{Entry, Purge, Tick};
 use hostler_testkit::{
     LinkFault, eventually, fault_proxy, memcached, memcached_at, memcached_with_password, no_upstream,
 };
+use tokio::time::{Instant, sleep_until};
 
 #[path = "tier/hostler.rs"]
 mod hostler;
@@ -347,4 +348,15 @@ async fn an_unreachable_server_causes_no_wait() {
     assert!(!one.tier.fetch(b"example.org/").await);
     let purged = one.tier.purge(vec![Purge::All]).await;
     assert_eq!((purged.told, purged.servers), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_asked_after_one_second_then_two_and_so_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = hostler(&[format!("unix:{}", folder.path().join("none").display())]);
+    let began = Instant::now();
+    for (asked, after) in (1..).zip([0, 1, 3, 7, 15, 25, 35]) {
+        sleep_until(began + Duration::from_secs(after) + Duration::from_millis(500)).await;
+        assert_eq!(one.count("failed"), asked, "after {after} s");
+    }
 }

@@ -33,26 +33,10 @@ const STAYING: Duration = Duration::from_secs(30);
 /// The time limit for operations that no request waits for.
 pub(super) const UNHURRIED: Duration = Duration::from_secs(1);
 
-/// The pauses before a server that is away is asked again. One that comes and goes is asked less and less often.
-struct AwayPauses(Duration);
-
-impl AwayPauses {
-    fn new() -> Self {
-        Self(AWAY)
-    }
-
-    /// The next pause.
-    fn pause(&mut self) -> Duration {
-        let pause = self.0;
-        self.0 = (pause * 2).min(LONGEST_AWAY);
-        pause
-    }
-}
-
 /// Looks after the server, for ever.
 pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, index: usize) {
     let server = &shared.servers[index];
-    let mut pauses = AwayPauses::new();
+    let mut away = AWAY;
     let mut came = Instant::now();
     loop {
         let was_here = server.is_here();
@@ -62,12 +46,14 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, i
                 came = Instant::now();
             }
             if came.elapsed() > STAYING {
-                pauses = AwayPauses::new();
+                away = AWAY;
             }
         }
         if !server.is_here() {
             // A nudge does not shorten this pause: there may be thousands of them per second.
-            sleep(pauses.pause()).await;
+            sleep(away).await;
+            // A server that comes and goes is asked less and less often.
+            away = (away * 2).min(LONGEST_AWAY);
         } else if timeout(LOOKING, server.nudged()).await.is_ok() {
             sleep(GATHERING).await;
         }
@@ -162,16 +148,4 @@ async fn sweep<H: Send + Sync + 'static>(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lost_server_is_asked_again_after_a_second_and_then_less_and_less_often() {
-        let mut pauses = AwayPauses::new();
-        let seconds: Vec<_> = (0..6).map(|_| pauses.pause().as_secs()).collect();
-        assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
-    }
 }
