@@ -86,7 +86,7 @@ pub(super) async fn synchronise<H: Send + Sync + 'static>(
             }
             Reply::Raced => {}
             // Other Hostlers do not learn of our purges, and no other operation would show that.
-            _ => return Err(server.is_no_use("it refuses the purge log")),
+            _ => return Err(server.give_up("it refuses the purge log")),
         }
     }
     Err(ServerFailure::Broken("other Hostlers write the purge log all the time".into()))

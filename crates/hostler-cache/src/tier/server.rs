@@ -242,7 +242,7 @@ impl MemcachedServer {
     }
 
     /// The server answers, and cannot be used all the same. Its keeper goes on asking.
-    pub fn is_no_use(&self, why: &str) -> ServerFailure {
+    pub fn give_up(&self, why: &str) -> ServerFailure {
         self.counts.failed.add(1);
         self.leave(why);
         ServerFailure::Broken(why.into())
