@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_address::{AddressKind, plain};
@@ -26,7 +27,7 @@ pub(super) const UNKNOWN: &[u8] = b"{\"city\":\"Unknown\"}\n";
 
 /// Databases, and by record the cached bodies of `/get_city` and the fields for members.
 pub(super) struct GeoDataset {
-    pub databases: GeoDatabases,
+    pub databases: Arc<GeoDatabases>,
     pub since: Timestamp,
     cities: ByRecord<Bytes>,
     headers: Headers,
@@ -34,12 +35,17 @@ pub(super) struct GeoDataset {
 
 impl GeoDataset {
     pub fn open(settings: &config::Geo, mapping: Mapping<'_>) -> Result<Self, OpenError> {
-        Ok(Self {
-            databases: GeoDatabases::open(&settings.databases, mapping)?,
-            since: Timestamp::now(),
-            cities: ByRecord::new(CITIES),
-            headers: Headers::new(HEADERS, settings.decimals),
-        })
+        let databases = Arc::new(GeoDatabases::open(&settings.databases, mapping)?);
+        Ok(Self::of(databases, Timestamp::now(), settings.decimals))
+    }
+
+    /// The same databases. Their files may be others by now, which are not used before they are verified.
+    pub fn with_decimals(&self, decimals: u8) -> Self {
+        Self::of(self.databases.clone(), self.since, decimals)
+    }
+
+    fn of(databases: Arc<GeoDatabases>, since: Timestamp, decimals: u8) -> Self {
+        Self { databases, since, cities: ByRecord::new(CITIES), headers: Headers::new(HEADERS, decimals) }
     }
 
     /// Errors if a file has no cities any more, for example because a database of countries has replaced it.

@@ -41,11 +41,12 @@ pub struct Geo {
 }
 
 impl Geo {
-    /// Maps copies of the databases, in `temp_dir`. The counters of the service before go on, and its data stays if the settings are the same.
+    /// Maps copies of the databases, in `temp_dir`. The counters of the service before go on, and its data stays if it has the same databases.
     pub fn open(settings: &config::Geo, temp_dir: &Path, before: Option<&Self>) -> Result<Self, OpenError> {
-        let dataset = match before {
-            Some(before) if before.has_the_same(settings) => before.dataset.load_full(),
-            _ => Arc::new(GeoDataset::open(settings, Mapping::Copy(temp_dir))?),
+        let dataset = match before.filter(|before| before.settings.databases == settings.databases) {
+            None => Arc::new(GeoDataset::open(settings, Mapping::Copy(temp_dir))?),
+            Some(before) if before.settings.decimals == settings.decimals => before.dataset.load_full(),
+            Some(before) => Arc::new(before.dataset.load().with_decimals(settings.decimals)),
         };
         Ok(Self {
             dataset: ArcSwap::new(dataset),
@@ -54,11 +55,6 @@ impl Geo {
             settings: settings.clone(),
             temp_dir: temp_dir.to_owned(),
         })
-    }
-
-    /// Whether the settings lead to the same data.
-    fn has_the_same(&self, settings: &config::Geo) -> bool {
-        self.settings.databases == settings.databases && self.settings.decimals == settings.decimals
     }
 
     /// The paths of its databases.

@@ -1,12 +1,26 @@
 //! Databases of places while Hostler runs: replaced, broken, configured otherwise.
 
-use hostler_testkit::{eventually, mmdb, mmdb_v4};
+use hostler_testkit::{Mmdb, eventually, mmdb, mmdb_v4};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::geo::{places, started};
 use crate::site;
 
 const ROUTE: &str = "[[routes]]\nmatch = '*'\ngeo = true\n";
+
+/// So many towns that a start does not look at the last one.
+fn towns() -> Mmdb {
+    (0..200).fold(mmdb("Many"), |towns, at| {
+        towns.city(&format!("8.8.{at}.0/24"), &[("en", &format!("Town {at}"))], "US", (1.25, 1.25))
+    })
+}
+
+/// The same bytes, with a damaged record of the last town.
+fn damaged(mut bytes: Vec<u8>) -> Vec<u8> {
+    let at = bytes.windows(8).rposition(|part| part == b"Town 199").unwrap();
+    bytes[at] = 0xff;
+    bytes
+}
 
 #[tokio::test]
 async fn a_renamed_newer_database_replaces_the_older_one() {
@@ -178,16 +192,9 @@ async fn a_check_looks_at_all_of_the_data() {
     let plan = site(&format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"));
     std::fs::write(plan.folder().join("hostler.toml"), format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"))
         .unwrap();
-    let mut many = mmdb("Many");
-    for at in 0..200 {
-        many = many.city(&format!("8.8.{at}.0/24"), &[("en", &format!("Town {at}"))], "US", (1.0, 1.0));
-    }
-    let path = many.write(plan.folder(), "places.mmdb");
+    let path = towns().write(plan.folder(), "places.mmdb");
     plan.run(&["check"]).await.assert_exit(0);
-    let mut bytes = std::fs::read(&path).unwrap();
-    let at = bytes.windows(8).rposition(|part| part == b"Town 199").unwrap();
-    bytes[at] = 0xff;
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, damaged(std::fs::read(&path).unwrap())).unwrap();
     let refused = plan.run(&["check"]).await;
     refused.assert_exit(2).assert_complains("places.mmdb: ");
     assert_eq!(refused.stdout, "", "a configuration with an error is not shown as valid");
@@ -220,4 +227,17 @@ async fn a_reload_applies_other_lookup_settings_and_databases() {
     site.rewrite("[[routes]]\nmatch = '*'\nrespond = 'none'\n");
     site.command(&["reload"]).await.assert_exit(0);
     site.get("/get_city").await.assert_ok("none");
+}
+
+#[tokio::test]
+async fn a_reload_with_other_decimals_does_not_use_a_database_that_was_refused() {
+    let plan = site_of(ROUTE);
+    let path = towns().write(plan.folder(), "places.mmdb");
+    let site = plan.start().await;
+    std::fs::write(&path, damaged(std::fs::read(&path).unwrap())).unwrap();
+    site.says("the data that was read before stays in use").await;
+    site.rewrite(&format!("[geo]\ndatabases = 'places.mmdb'\ndecimals = 0\n{ROUTE}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/geo/8.8.199.1/city").await.assert_ok("Town 199\n");
+    site.get("/geo/8.8.199.1/lat").await.assert_ok("1\n");
 }
