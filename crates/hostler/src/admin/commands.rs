@@ -54,6 +54,9 @@ pub enum CommandError {
     /// It is not possible now, or not for this pool.
     #[error("{0}")]
     Refused(String),
+    /// The process with this number serves in place of this one soon, or does already, and would not know of the command.
+    #[error("pid {pid} {how}: give the order again")]
+    TakenOver { pid: u32, how: &'static str },
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),

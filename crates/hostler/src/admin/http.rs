@@ -114,7 +114,7 @@ pub(super) async fn answer(commands: &CommandSender, command: AdminCommand) -> R
             let status = match error {
                 CommandError::UnknownPool { .. } => StatusCode::NOT_FOUND,
                 CommandError::Invalid(_) => StatusCode::BAD_REQUEST,
-                CommandError::Refused(_) => StatusCode::CONFLICT,
+                CommandError::Refused(_) | CommandError::TakenOver { .. } => StatusCode::CONFLICT,
                 CommandError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
             (status, Answered { done: Vec::new(), error: Some(error.to_string()), took_ms })

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::notify::Notify;
 use super::pools::RunningPool;
-use super::running::{RunningServer, Takeover};
+use super::running::RunningServer;
 use super::signals::SignalAction;
 use super::{cache, reload, stop, upgrade};
 use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand};
@@ -26,7 +26,8 @@ pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
     });
 }
 
-/// A command from a signal. Its result goes to the log. Then `ended` runs.
+/// A command from a signal. Its result goes to the log, and then `ended` runs. Who sends a signal gets no answer, so one that waited until a
+/// successor has taken over is passed on to it.
 pub(super) fn spawn_for_signal(
     running: &Arc<RunningServer>,
     action: SignalAction,
@@ -34,10 +35,18 @@ pub(super) fn spawn_for_signal(
     ended: impl FnOnce() + Send + 'static,
 ) {
     let running = running.clone();
-    running.journal.event(Level::Info, &format!("{}: {}", action.signal(), name(&command)));
+    let name = name(&command);
+    running.journal.event(Level::Info, &format!("{}: {name}", action.signal()));
     tokio::spawn(async move {
-        let _ = run_logged(&running, command).await;
+        let outcome = run(&running, command).await;
+        let is_for_successor = matches!(outcome, Err(CommandError::TakenOver { .. }));
+        if !is_for_successor {
+            log(&running, name, &outcome);
+        }
         ended();
+        if is_for_successor {
+            stop::pass_on(&running, action);
+        }
     });
 }
 
@@ -46,11 +55,8 @@ pub(super) fn spawn_for_signal(
 pub(super) fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, booting: &JoinHandle<()>) {
     let notify = booting.is_finished().then(|| notify.clone());
     notify.iter().for_each(Notify::reloading);
-    let after = running.clone();
     spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
         notify.iter().for_each(Notify::reloaded);
-        // It may have waited for the end of an upgrade. Who sends a signal gets no answer, so a refusal would be lost.
-        stop::pass_on(&after, SignalAction::Reload);
     });
 }
 
@@ -60,12 +66,16 @@ async fn run_logged(
 ) -> Result<CommandDone, CommandError> {
     let name = name(&command);
     let outcome = run(running, command).await;
-    let (level, text) = match &outcome {
+    log(running, name, &outcome);
+    outcome
+}
+
+fn log(running: &RunningServer, name: &str, outcome: &Result<CommandDone, CommandError>) {
+    let (level, text) = match outcome {
         Ok(done) => (Level::Info, done.join("\n")),
         Err(error) => (Level::Error, error.to_string()),
     };
     text.lines().for_each(|line| running.journal.event(level, &format!("{name}: {line}")));
-    outcome
 }
 
 async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<CommandDone, CommandError> {
@@ -115,21 +125,11 @@ async fn restart_all(running: &RunningServer) -> Result<CommandDone, CommandErro
 
 /// An upgrade must know of it.
 fn begin_restart(running: &RunningServer, pools: &[RunningPool]) -> Result<(), CommandError> {
-    refuse_in_takeover(running)?;
+    running.takeover.borrow().allows_orders()?;
     if pools.iter().any(|pool| pool.supervisor.is_some()) {
         running.restarts.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
-}
-
-/// A successor that may serve already would not know of the order.
-fn refuse_in_takeover(running: &RunningServer) -> Result<(), CommandError> {
-    match *running.takeover.borrow() {
-        Takeover::NotYet => Ok(()),
-        Takeover::Begins(pid) | Takeover::Done(pid) => {
-            Err(CommandError::Refused(format!("pid {pid} is taking over: give the order again")))
-        }
-    }
 }
 
 async fn restart(pool: &RunningPool) -> Result<String, CommandError> {
@@ -151,7 +151,7 @@ fn pause(
     pool: &RunningPool,
     longest: Duration,
 ) -> Result<CommandDone, CommandError> {
-    refuse_in_takeover(running)?;
+    running.takeover.borrow().allows_orders()?;
     let limit = humantime::format_duration(longest).to_string();
     let (journal, name) = (running.journal.clone(), pool.name.clone());
     let text = format!("pool {name}: the pause was not ended within {limit}; Hostler resumes the pool");

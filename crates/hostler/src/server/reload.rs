@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::lookups::LookupServices;
 use super::pools::RunningPool;
 use super::routes::{RouteTables, RouteTarget, routes, watched};
-use super::running::{RunningServer, Takeover, UnlistedPool};
+use super::running::{RunningServer, UnlistedPool};
 use super::tls::{self, Fresh};
 use super::{boot, cache, fixed, pool_drain, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
@@ -20,9 +20,7 @@ use crate::admin::{CommandDone, CommandError, LastReload};
 pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
     let _turn = running.changes.acquire().await;
     let _files = running.renewals.acquire().await;
-    if let Takeover::Done(pid) = *running.takeover.borrow() {
-        return Err(CommandError::Refused(format!("pid {pid} has taken over: give the order again")));
-    }
+    running.takeover.borrow().allows_orders()?;
     if running.connections().is_ending() {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     }

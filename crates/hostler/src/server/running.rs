@@ -30,7 +30,7 @@ use super::tables::Tables;
 use super::tls::TlsFiles;
 use super::{cache, settings};
 use crate::admin::note::{self, NotedHostler};
-use crate::admin::{AdminAccess, Sources, TempFree};
+use crate::admin::{AdminAccess, CommandError, Sources, TempFree};
 use crate::listen;
 use crate::traces::Tracer;
 
@@ -87,6 +87,18 @@ pub(super) enum Takeover {
     Begins(u32),
     /// The process with this number has taken over.
     Done(u32),
+}
+
+impl Takeover {
+    /// Fails for an order that a successor would not know of, because it may serve already.
+    pub fn allows_orders(self) -> Result<(), CommandError> {
+        let (pid, how) = match self {
+            Self::NotYet => return Ok(()),
+            Self::Begins(pid) => (pid, "is taking over"),
+            Self::Done(pid) => (pid, "has taken over"),
+        };
+        Err(CommandError::TakenOver { pid, how })
+    }
 }
 
 impl RunningServer {
