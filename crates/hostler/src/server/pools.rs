@@ -8,8 +8,7 @@ use std::time::Duration;
 use hostler_config::{self as config, Config, LowIf, PoolMembers};
 use hostler_dispatch::{Membership, Pool};
 use hostler_engine::gateway::{
-    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, PoisonSettings, RateLimiter, Stickiness,
-    low_requests,
+    ExpectedCosts, FairKeys, Hedging, LimitScope, Poison, RateLimiter, Stickiness, low_requests,
 };
 use hostler_engine::journal::Journal;
 use hostler_engine::proxy::{CheckSettings, Checking, Endpoint, MemberNews, Meter, OnHang, OwnWorker};
@@ -64,6 +63,18 @@ pub(super) fn start_all(config: &Config, pool_context: &PoolContext) -> Result<V
     config.pools.iter().map(|pool| RunningPool::start(config, pool, pool_context)).collect()
 }
 
+/// Fails if a pool is paused that has a `fate`: what would become of it with the requests that it holds. The error is half a sentence.
+pub(super) fn keep_pauses(
+    pools: &[RunningPool],
+    fate: impl Fn(&RunningPool) -> Option<&'static str>,
+) -> Result<(), String> {
+    let mut paused = pools.iter().filter(|pool| pool.pool.is_paused());
+    match paused.find_map(|pool| Some((&pool.name, fate(pool)?))) {
+        Some((name, fate)) => Err(format!("pool {name} is paused and {fate}: resume it first")),
+        None => Ok(()),
+    }
+}
+
 impl RunningPool {
     /// Starts a pool. Its workers are booting when this returns.
     pub fn start(
@@ -74,7 +85,7 @@ impl RunningPool {
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
-            poison: Arc::new(poison(&name, written, pool_context, None)),
+            poison: Arc::new(poison(&name, (config, written), pool_context, None)),
             sticky: sticky(&name, written, pool_context, None),
             fair: FairKeys::new(&written.queue.fair, None),
             costs: ExpectedCosts::new(written.queue.short_first, None),
@@ -91,7 +102,6 @@ impl RunningPool {
             threads: pool_context.threads,
             journal: pool_context.journal.clone(),
         };
-        new.settle_suspects(config);
         new.pool.charge_idle_to(new.meter.ledger.clone());
         match &written.source {
             PoolMembers::Members(members) => new.set_members(members),
@@ -105,7 +115,7 @@ impl RunningPool {
     }
 
     /// The same pool with other settings, if they can change while it runs. [`Self::settle`] applies them.
-    pub fn take(&self, written: &config::Pool, pool_context: &PoolContext) -> Option<Self> {
+    pub fn take(&self, config: &Config, written: &config::Pool, pool_context: &PoolContext) -> Option<Self> {
         let can = match (&self.settings.source, &written.source) {
             // Existing connections to a member are useless if the way to connect has changed.
             (PoolMembers::Members(old), PoolMembers::Members(new)) => {
@@ -115,12 +125,12 @@ impl RunningPool {
             _ => false,
         };
         let before = &self.settings;
-        let is_crowded = |pool| settings::poison(pool).crowded;
-        let same_poison = (&before.poison, is_crowded(before)) == (&written.poison, is_crowded(written));
+        let same_poison = (&before.poison, settings::is_crowded(before))
+            == (&written.poison, settings::is_crowded(written));
         can.then(|| Self {
             poison: match same_poison {
                 true => self.poison.clone(),
-                false => Arc::new(poison(&self.name, written, pool_context, Some(&self.poison))),
+                false => Arc::new(poison(&self.name, (config, written), pool_context, Some(&self.poison))),
             },
             sticky: match before.sticky == written.sticky {
                 true => self.sticky.clone(),
@@ -142,25 +152,19 @@ impl RunningPool {
     }
 
     /// This pool with the workers of a newer version, whose other settings are not applied.
-    pub fn with_workers_of(&self, newer: &Self, pool_context: &PoolContext) -> Option<Self> {
+    pub fn with_workers_of(&self, newer: &Self, config: &Config, pool_context: &PoolContext) -> Option<Self> {
         let source = newer.settings.source.clone();
-        self.take(&config::Pool { source, ..self.settings.clone() }, pool_context)
+        self.take(config, &config::Pool { source, ..self.settings.clone() }, pool_context)
     }
 
     /// Applies the settings, except those of workers.
     pub fn settle(&self, config: &Config) {
         self.pool.update(settings::pool(&self.settings));
-        self.settle_suspects(config);
+        // What is suspected stays suspected.
+        self.poison.follow(settings::poison(config, &self.settings));
         if let PoolMembers::Members(members) = &self.settings.source {
             self.set_members(members);
         }
-    }
-
-    /// Applies the times of requests. What is suspected stays suspected.
-    fn settle_suspects(&self, config: &Config) {
-        // A request of a route with a longer time does not hold its worker before that is over.
-        let request_timeout = settings::longest_request(config, &self.settings);
-        self.poison.follow(PoisonSettings { request_timeout, ..settings::poison(&self.settings) });
     }
 
     /// Whether running workers must be replaced for the settings. Changes nothing.
@@ -299,11 +303,11 @@ impl Joined {
 
 fn poison(
     name: &Arc<str>,
-    written: &config::Pool,
+    (config, written): (&Config, &config::Pool),
     pool_context: &PoolContext,
     before: Option<&Poison>,
 ) -> Poison {
-    Poison::new(name.clone(), settings::poison(written), pool_context.journal.clone(), before)
+    Poison::new(name.clone(), settings::poison(config, written), pool_context.journal.clone(), before)
 }
 
 fn sticky(

@@ -9,7 +9,7 @@ use hostler_engine::journal::Level;
 use tokio::time::timeout;
 
 use super::lookups::LookupServices;
-use super::pools::RunningPool;
+use super::pools::{self, RunningPool};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
 use super::running::{RunningServer, UnlistedPool};
 use super::tls::{self, Fresh};
@@ -197,7 +197,7 @@ async fn start_new(
     goes_on(running)?;
     for written in &newer.pools {
         let known = before.iter().find(|pool| *pool.name == *written.name);
-        if let Some(pool) = known.and_then(|pool| pool.take(written, &running.pool_context)) {
+        if let Some(pool) = known.and_then(|pool| pool.take(newer, written, &running.pool_context)) {
             change.pools.push(pool);
             continue;
         }
@@ -216,18 +216,12 @@ async fn start_new(
     goes_on(running)
 }
 
-/// A pool that starts anew would serve at once, also what its predecessor holds, and one that is removed finishes what it holds. The error is
-/// half a sentence.
+/// A pool that starts anew would serve at once, also what its predecessor holds, and one that is removed finishes what it holds.
 fn keeps_pauses(before: &[RunningPool], change: &PoolsChange) -> Result<(), String> {
-    for pool in before.iter().filter(|pool| pool.pool.is_paused()) {
-        let fate = match change.pools.iter().any(|new| new.name == pool.name) {
-            true if change.started.contains(&pool.name) => "would start anew",
-            true => continue,
-            false => "would be removed",
-        };
-        return Err(format!("pool {} is paused and {fate}: resume it first", pool.name));
-    }
-    Ok(())
+    pools::keep_pauses(before, |pool| match change.pools.iter().any(|new| new.name == pool.name) {
+        true => change.started.contains(&pool.name).then_some("would start anew"),
+        false => Some("would be removed"),
+    })
 }
 
 /// A stop that has begun meanwhile ends the reload: it stops the workers of new pools, too.
@@ -272,8 +266,9 @@ async fn renew_workers(
     // The restarts may have taken minutes. There is no other wait until the new pools get the requests.
     keeps_pauses(before, change).map_err(|why| take_back(running, older, change, why))?;
     // Only now: fewer workers, for example, would have ended for nothing.
-    let kept = change.pools.iter().filter(|pool| !change.started.contains(&pool.name));
-    kept.for_each(|pool| pool.settle_workers(newer, &running.pool_context));
+    let has_new_workers = |name: &Arc<str>| change.started.contains(name) || change.renewed.contains(name);
+    let others = change.pools.iter().filter(|pool| !has_new_workers(&pool.name));
+    others.for_each(|pool| pool.settle_workers(newer, &running.pool_context));
     Ok(())
 }
 
@@ -289,7 +284,7 @@ fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, prob
     let pools = running.pools.load();
     let pools = pools.iter().map(|old| {
         let new = change.pools.iter().find(|new| new.name == old.name && is_renewed(new));
-        let taken = new.and_then(|new| old.with_workers_of(new, &running.pool_context));
+        let taken = new.and_then(|new| old.with_workers_of(new, older, &running.pool_context));
         taken.unwrap_or_else(|| old.clone())
     });
     let pools: Vec<RunningPool> = pools.collect();

@@ -232,7 +232,7 @@ fn policy(policy: Policy) -> hostler_dispatch::Policy {
 }
 
 /// How long a request to this pool may take until its response begins, by the longest time of its routes.
-pub(super) fn longest_request(config: &Config, pool: &config::Pool) -> Duration {
+fn longest_request(config: &Config, pool: &config::Pool) -> Duration {
     let of_routes = config.routes.iter().filter_map(|route| match &route.target {
         config::Target::Pool { name, request_timeout } if *name == pool.name => Some(*request_timeout),
         _ => None,
@@ -240,14 +240,19 @@ pub(super) fn longest_request(config: &Config, pool: &config::Pool) -> Duration 
     of_routes.fold(pool.request_timeout, Duration::max)
 }
 
-/// With the times of the pool itself, without those of its routes.
-pub(super) fn poison(pool: &config::Pool) -> PoisonSettings {
+/// Whether a worker of the pool may have several requests at once.
+pub(super) fn is_crowded(pool: &config::Pool) -> bool {
+    pool.slots() != Slots::Fixed(1)
+}
+
+/// A request of a route with a longer time than the pool's does not hold its worker before that is over.
+pub(super) fn poison(config: &Config, pool: &config::Pool) -> PoisonSettings {
     PoisonSettings {
         kills: pool.poison.kills,
         keep_off: pool.poison.keep_off,
-        crowded: pool.slots() != Slots::Fixed(1),
+        crowded: is_crowded(pool),
         suspect_after: pool.request_timeout / 4,
-        request_timeout: pool.request_timeout,
+        request_timeout: longest_request(config, pool),
     }
 }
 

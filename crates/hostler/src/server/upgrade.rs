@@ -9,7 +9,7 @@ use std::time::Duration;
 use hostler_engine::journal::Level;
 
 use super::boot;
-use super::pools::RunningPool;
+use super::pools::{self, RunningPool};
 use super::running::{RunningServer, Takeover};
 use super::successor::{Legacy, Successor};
 use crate::admin::{CommandDone, CommandError};
@@ -80,10 +80,8 @@ fn refuse_if_lost(running: &RunningServer) -> Result<(), CommandError> {
     if running.connections().is_end_announced() {
         return Err(CommandError::Refused("this Hostler was told to drain and stop (SIGUSR1)".into()));
     }
-    match running.pools.load().iter().find(|pool| pool.pool.is_paused()) {
-        Some(pool) => Err(CommandError::Refused(format!("pool {} is paused: resume it first", pool.name))),
-        None => Ok(()),
-    }
+    let fate = |_: &RunningPool| Some("would serve in the new process");
+    pools::keep_pauses(&running.pools.load(), fate).map_err(CommandError::Refused)
 }
 
 /// A restart is how a new version of an app is deployed. The workers of the successor may have begun before, with the old one.

@@ -106,7 +106,8 @@ async fn a_pause_holds_requests_and_loses_none() {
     site.get("/c").await.assert_refused(503, "queue_full");
     assert!(site.command(&["status"]).await.stdout.contains("2 waiting (limit 2"));
     assert!(site.command(&["status"]).await.stdout.contains("PAUSED"));
-    site.command(&["upgrade"]).await.assert_exit(1).assert_complains("pool app is paused");
+    let why = "pool app is paused and would serve in the new process: resume it first";
+    site.command(&["upgrade"]).await.assert_exit(1).assert_complains(why);
     assert_eq!(app.requests().len(), 0);
     site.command(&["resume", "app"]).await.assert_exit(0);
     for client in &mut held {
