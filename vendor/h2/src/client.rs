@@ -558,6 +558,15 @@ where
         self.inner.current_max_send_streams()
     }
 
+    /// Returns the size of the largest header list that the peer accepts
+    /// (`SETTINGS_MAX_HEADER_LIST_SIZE`), which counts 32 bytes more for each
+    /// field.
+    ///
+    /// It is `usize::MAX` if the peer has no limit or has not told it yet.
+    pub fn current_max_send_header_list_size(&self) -> usize {
+        self.inner.current_max_send_header_list_size()
+    }
+
     /// Returns the current max recv streams
     pub fn current_max_recv_streams(&self) -> usize {
         self.inner.current_max_recv_streams()

@@ -1,18 +1,19 @@
 //! Every failure as an answer. Each has one row in the table, and Hostler's own statuses are nowhere else. Knows no connection.
 
 mod examples;
+mod of_failure;
 mod table;
 
 use std::any::Any;
 use std::fmt;
 
 use hostler_dispatch::AcquireError;
-use hostler_wire::{CallError, FramingError, HeadError, ScanError};
+use hostler_wire::{FramingError, HeadError, ScanError};
 use rustix::io::Errno;
 
 use super::suspects::Convicted;
 use crate::exchange::BodyError;
-use crate::proxy::{Failure, TlsFault};
+use crate::proxy::TlsFault;
 
 pub use examples::examples;
 pub use table::{ALL, RefusalCause, RefusalFacts, plain};
@@ -28,6 +29,8 @@ pub trait Objection: Any + fmt::Debug + Send + Sync {
 pub enum Refusal {
     /// The head breaks HTTP.
     Head(HeadError),
+    /// The head is larger than these bytes, which an app in HTTP/2 accepts at most.
+    MemberHeadLimit(usize),
     /// The length of the body is in doubt.
     Framing(FramingError),
     /// `Host` is missing, repeated or malformed (RFC 9112 section 3.2), or contradicts `:authority` (RFC 9113 section 8.3.1).
@@ -122,6 +125,7 @@ impl Refusal {
     pub fn facts(&self) -> RefusalFacts {
         match self {
             Self::Head(error) => of_head(error),
+            Self::MemberHeadLimit(_) => table::MEMBER_HEAD_LIMIT,
             Self::Framing(FramingError::UnknownCoding) => table::TRANSFER_CODING,
             Self::Framing(_) => table::BAD_FRAMING,
             Self::Host(_) => table::BAD_HOST,
@@ -214,6 +218,9 @@ impl fmt::Display for Refusal {
                 Some(limit) => write!(f, "{error} ({limit})"),
                 None => error.fmt(f),
             },
+            Self::MemberHeadLimit(most) => {
+                write!(f, "the application accepts no more than {most} bytes of header fields")
+            }
             Self::Framing(error) => error.fmt(f),
             Self::Host(what) => write!(f, "Host: {what}"),
             Self::Target(what) => write!(f, "request target: {what}"),
@@ -357,32 +364,6 @@ impl From<AcquireError> for Refusal {
             AcquireError::Closed => Self::Stopping,
         }
     }
-}
-
-/// The refusal for a failed call that is not tried again.
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Unreachable(error) => Self::Unreachable(error),
-            Failure::NoDescriptor(error) => Self::NoDescriptor(error),
-            Failure::Tls(fault, detail) => Self::MemberTls(fault, detail),
-            Failure::Unprocessed(detail) => Self::WorkerLost(detail),
-            Failure::NotExpressible => {
-                Self::Target("HTTP/2, which the application speaks, cannot express it")
-            }
-            Failure::Unanswered(error) | Failure::Broken(error) => Self::WorkerLost(error.to_string()),
-            Failure::BadAnswer(error @ CallError::Interim { .. }) => Self::InterimAnswers(error.to_string()),
-            Failure::BadAnswer(error) => Self::BadAnswer(bad_answer(&error)),
-            Failure::TimedOut | Failure::MarkedDown => Self::AnswerTimeout,
-            Failure::Body(error) => Self::Body(error),
-        }
-    }
-}
-
-/// What is wrong with an answer. A head that is only too large comes with the setting that allows it.
-fn bad_answer(error: &CallError) -> String {
-    let limit = if let CallError::Head(head) = error { limit_of(head) } else { None };
-    limit.map_or_else(|| error.to_string(), |limit| format!("{error} ({limit})"))
 }
 
 /// The setting that a head has exceeded.

@@ -27,6 +27,9 @@ pub enum Failure {
     /// HTTP/2, the member's protocol, cannot express the request.
     #[error("HTTP/2 cannot express the request")]
     NotExpressible,
+    /// The head of the request has more than these bytes, which the member accepts at most. Nothing was sent.
+    #[error("the member accepts heads of {0} bytes at most (SETTINGS_MAX_HEADER_LIST_SIZE)")]
+    HeadTooLarge(usize),
     /// The connection ended before the first byte of an answer. The request may have been worked on.
     #[error("{0}")]
     Unanswered(CallError),

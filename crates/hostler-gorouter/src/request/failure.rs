@@ -27,6 +27,7 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> R
         Failure::NoDescriptor(_)
         | Failure::BadAnswer(_)
         | Failure::NotExpressible
+        | Failure::HeadTooLarge(_)
         | Failure::TimedOut
         | Failure::Body(_) => false,
     };
@@ -54,6 +55,7 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
         }
         Failure::Unprocessed(why) => why.clone(),
         Failure::NotExpressible => "malformed HTTP request".into(),
+        Failure::HeadTooLarge(_) => "http2: request header list larger than peer's advertised limit".into(),
         Failure::Unanswered(_) => "EOF".into(),
         Failure::Broken(_) => "unexpected EOF".into(),
         Failure::BadAnswer(CallError::Head(HeadError::TooManyFields(_))) => {

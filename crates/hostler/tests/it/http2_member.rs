@@ -46,6 +46,8 @@ struct Shared {
 #[derive(Default)]
 pub(super) struct Http2Plan {
     pub most_streams: Option<u32>,
+    /// `SETTINGS_MAX_HEADER_LIST_SIZE`.
+    pub most_head: Option<u32>,
     pub tls: Option<ServerConfig>,
 }
 
@@ -57,6 +59,13 @@ impl Http2Plan {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let address = if self.tls.is_some() { format!("https://{address}") } else { address };
+        let mut builder = Builder::new();
+        if let Some(most) = self.most_streams {
+            builder.max_concurrent_streams(most);
+        }
+        if let Some(most) = self.most_head {
+            builder.max_header_list_size(most);
+        }
         let tls = self.tls.map(|config| TlsAcceptor::from(Arc::new(config)));
         let (shared, script) = (Arc::new(Shared::default()), Arc::new(script));
         let accepting = tokio::spawn({
@@ -65,12 +74,13 @@ impl Http2Plan {
                 let mut connections = tokio::task::JoinSet::new();
                 while let Ok((stream, _)) = listener.accept().await {
                     let (shared, script, tls) = (shared.clone(), script.clone(), tls.clone());
+                    let builder = builder.clone();
                     connections.spawn(async move {
                         let Some(tls) = tls else {
-                            return serve(stream, self.most_streams, shared, script).await;
+                            return serve(stream, &builder, shared, script).await;
                         };
                         if let Ok(stream) = tls.accept(stream).await {
-                            serve(stream, self.most_streams, shared, script).await;
+                            serve(stream, &builder, shared, script).await;
                         }
                     });
                 }
@@ -82,7 +92,7 @@ impl Http2Plan {
 
 async fn serve<F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    most_streams: Option<u32>,
+    builder: &Builder,
     shared: Arc<Shared>,
     script: Arc<impl Fn(Asked) -> F + Send + Sync + 'static>,
 ) where
@@ -90,10 +100,6 @@ async fn serve<F>(
 {
     let connection = shared.connections.fetch_add(1, Ordering::SeqCst) + 1;
     shared.open.fetch_add(1, Ordering::SeqCst);
-    let mut builder = Builder::new();
-    if let Some(most) = most_streams {
-        builder.max_concurrent_streams(most);
-    }
     if let Ok(mut serving) = builder.handshake::<_, Bytes>(stream).await {
         let mut leaving = std::pin::pin!(shared.leave.notified());
         let mut has_left = false;

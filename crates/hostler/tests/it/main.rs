@@ -55,6 +55,7 @@ mod faults;
 mod framing;
 mod hedging;
 mod http2_member;
+mod http2_member_limits;
 mod http2_members;
 mod log_rules;
 mod loops;

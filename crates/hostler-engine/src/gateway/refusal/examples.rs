@@ -27,6 +27,7 @@ fn of_clients() -> Vec<Refusal> {
         Refusal::Head(ScanError::TooLarge(65_536).into()),
         Refusal::Head(HeadError::TooManyFields(100)),
         Refusal::Head(HeadError::Version),
+        Refusal::MemberHeadLimit(16_384),
         Refusal::Framing(FramingError::SeveralLengths),
         Refusal::Framing(FramingError::UnknownCoding),
         Refusal::Host("it is missing"),

@@ -171,6 +171,9 @@ rows! {
     TOO_MANY_FIELDS: closing(431, "too_many_fields"), Client,
         "The request has more header fields than `server.max_header_fields`.",
         "Raise `server.max_header_fields`.";
+    MEMBER_HEAD_LIMIT: plain(431, "member_head_limit"), Client,
+        "The app speaks HTTP/2, and says that it accepts no head as large as that of the request (`SETTINGS_MAX_HEADER_LIST_SIZE`, RFC 9113 section 6.5.2). It did not get the request.",
+        "Raise the limit of the app's server, such as `maxHeaderListSize` in Node.js. Often the cookies of the app have grown too large.";
     CLIENT_LEFT: closing(499, "client_left"), Client,
         "The client closed the connection before its response began. 499 is in the log only; it is never sent.",
         "Compare `queue_wait_ms` and `worker_time_ms` in the log: clients often leave because responses are slow.";

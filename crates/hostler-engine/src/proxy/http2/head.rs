@@ -10,6 +10,9 @@ use http::{Method, Request, Uri, Version};
 /// Characters that a target may contain but a URI may not, and that `http` refuses. They are sent percent-encoded.
 const NOT_IN_URIS: &[u8] = b"\"<>\\^`{|}";
 
+/// What each field counts besides its name and its value.
+const FIELD_OVERHEAD: usize = 32;
+
 /// Converts the head of a request for a member. None if HTTP/2 cannot express it.
 pub(super) fn request(text: &[u8], scheme: Scheme, takes_trailers: bool) -> Option<Request<()>> {
     let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
@@ -37,6 +40,20 @@ pub(super) fn request(text: &[u8], scheme: Scheme, takes_trailers: bool) -> Opti
     (*request.method_mut(), *request.uri_mut(), *request.version_mut()) = (method, uri, Version::HTTP_2);
     *request.headers_mut() = fields;
     Some(request)
+}
+
+/// The size of a head as a member counts it (RFC 9113 section 6.5.2).
+pub(super) fn size(request: &Request<()>) -> usize {
+    let uri = request.uri();
+    let pseudo_fields = [
+        (":method", Some(request.method().as_str())),
+        (":scheme", uri.scheme_str()),
+        (":authority", uri.authority().map(Authority::as_str)),
+        (":path", uri.path_and_query().map(PathAndQuery::as_str)),
+    ];
+    let pseudo_fields = pseudo_fields.iter().map(|(name, value)| name.len() + value.map_or(0, str::len));
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    pseudo_fields.chain(fields).map(|length| length + FIELD_OVERHEAD).sum()
 }
 
 fn encoded(target: &[u8]) -> Vec<u8> {
@@ -86,6 +103,14 @@ pub(super) fn trailers(fields: &HeaderMap, most: usize) -> Result<Option<Fields>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_size_of_a_head_counts_each_field() {
+        let text = b"GET /a?b HTTP/1.1\r\nHost: a.test\r\nX-One: 1\r\n\r\n";
+        let request = request(text, Scheme::HTTP, false).unwrap();
+        let words = ":methodGET:schemehttp:authoritya.test:path/a?bx-one1";
+        assert_eq!(size(&request), words.len() + 5 * FIELD_OVERHEAD);
+    }
 
     #[test]
     fn trailers_have_a_limit() {

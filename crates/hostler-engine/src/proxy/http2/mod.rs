@@ -117,6 +117,11 @@ fn begin(
     let Some(head) = head_for(exchange, &lease, upload.as_ref()) else {
         return Err(Box::new((Failure::NotExpressible, Some(lease))));
     };
+    // A member that gets more may end the connection, with the requests of others. Before its settings have come, nothing is known.
+    let most = permit.requests.current_max_send_header_list_size();
+    if head::size(&head) > most {
+        return Err(Box::new((Failure::HeadTooLarge(most), Some(lease))));
+    }
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {
             let stream = Box::new(stream);

@@ -36,6 +36,9 @@ pub(super) struct Send {
 
     is_push_enabled: bool,
 
+    /// The largest header list that the peer accepts.
+    max_header_list_size: usize,
+
     /// If extended connect protocol is enabled.
     is_extended_connect_protocol_enabled: bool,
 }
@@ -56,8 +59,14 @@ impl Send {
             next_stream_id: Ok(config.local_next_stream_id),
             prioritize: Prioritize::new(config),
             is_push_enabled: true,
+            max_header_list_size: usize::MAX,
             is_extended_connect_protocol_enabled: false,
         }
+    }
+
+    /// Returns the largest header list that the peer accepts
+    pub fn max_header_list_size(&self) -> usize {
+        self.max_header_list_size
     }
 
     /// Returns the initial send window size
@@ -505,6 +514,10 @@ impl Send {
     ) -> Result<(), Error> {
         if let Some(val) = settings.is_extended_connect_protocol_enabled() {
             self.is_extended_connect_protocol_enabled = val;
+        }
+
+        if let Some(val) = settings.max_header_list_size() {
+            self.max_header_list_size = val as usize;
         }
 
         // Applies an update to the remote endpoint's initial window size.

@@ -381,6 +381,11 @@ where
         me.counts.max_send_streams()
     }
 
+    pub fn current_max_send_header_list_size(&self) -> usize {
+        let me = self.inner.lock().unwrap();
+        me.actions.send.max_header_list_size()
+    }
+
     pub fn current_max_recv_streams(&self) -> usize {
         let me = self.inner.lock().unwrap();
         me.counts.max_recv_streams()
