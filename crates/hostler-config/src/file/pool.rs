@@ -344,8 +344,9 @@ pub enum MemberProtocol {
     #[default]
     /// HTTP/1.1, one request at a time on each connection.
     Http1,
-    /// HTTP/2, many requests at a time on one connection. With TLS, Hostler negotiates it (ALPN). Without TLS,
-    /// Hostler begins with it (prior knowledge, h2c). A WebSocket has an HTTP/1.1 connection of its own.
+    /// HTTP/2, many requests at a time on one connection. With TLS, Hostler negotiates it (ALPN), and falls back to
+    /// HTTP/1.1 if the member does not offer it. Without TLS, Hostler begins with it (prior knowledge, h2c). A
+    /// WebSocket has an HTTP/1.1 connection of its own.
     Http2,
 }
 

@@ -205,7 +205,7 @@ fn of_tls(fault: TlsFault) -> RefusalFacts {
         TlsFault::WrongName => table::MEMBER_WRONG_NAME,
         TlsFault::Untrusted => table::MEMBER_UNTRUSTED,
         TlsFault::ClientCertificate => table::MEMBER_WANTS_CERTIFICATE,
-        TlsFault::Handshake => table::MEMBER_HANDSHAKE,
+        TlsFault::NoHttp2 | TlsFault::Handshake => table::MEMBER_HANDSHAKE,
     }
 }
 

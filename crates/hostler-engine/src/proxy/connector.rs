@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
@@ -22,8 +23,10 @@ pub struct Connector {
     pub address: Address,
     /// TLS settings. None for plain text. TLS is only possible over TCP.
     pub tls: Option<Box<MemberTls>>,
-    /// The protocol to speak.
+    /// The protocol to speak, if the member offers it.
     pub protocol: MemberProtocol,
+    /// The member does not offer HTTP/2. All copies have this in common.
+    pub falls_back: Arc<AtomicBool>,
     /// Hostler's own addresses. The member's name must not resolve to one of them.
     pub shuns: Option<Arc<OwnAddresses>>,
 }
@@ -42,14 +45,14 @@ pub enum MemberProtocol {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2, by ALPN or by prior knowledge. Tunnels still use HTTP/1.1.
+    /// HTTP/2, by ALPN or by prior knowledge. Tunnels still use HTTP/1.1, and so do members that do not offer HTTP/2 over TLS.
     Http2,
 }
 
 impl From<Address> for Connector {
     /// HTTP/1.1 in plain text.
     fn from(address: Address) -> Self {
-        Self { address, tls: None, protocol: MemberProtocol::Http1, shuns: None }
+        Self { address, tls: None, protocol: MemberProtocol::Http1, falls_back: Arc::default(), shuns: None }
     }
 }
 
@@ -57,6 +60,19 @@ impl Connector {
     /// Whether the member is given by a name, which may lead to another address at any time.
     pub fn has_name(&self) -> bool {
         matches!(&self.address, Address::Tcp(host, _) if host.parse::<IpAddr>().is_err())
+    }
+
+    /// The protocol that the member speaks, as far as it is known.
+    pub fn spoken(&self) -> MemberProtocol {
+        match self.protocol {
+            MemberProtocol::Http2 if !self.falls_back.load(Ordering::Relaxed) => MemberProtocol::Http2,
+            _ => MemberProtocol::Http1,
+        }
+    }
+
+    /// Notes whether the member offers HTTP/2. True if that is news.
+    pub(super) fn note_http2(&self, is_offered: bool) -> bool {
+        self.falls_back.swap(!is_offered, Ordering::Relaxed) == is_offered
     }
 
     /// Opens a new connection for this protocol, within `time_limit`.
@@ -68,8 +84,8 @@ impl Connector {
         match (stream, &self.tls) {
             (stream, None) => Ok(stream),
             (Stream::Tcp(stream), Some(tls)) => {
-                let is_for_tunnel = protocol != self.protocol;
-                let shaking = timeout_at(until, tls.handshake(stream, protocol, is_for_tunnel)).await;
+                let is_second_choice = protocol != self.protocol;
+                let shaking = timeout_at(until, tls.handshake(stream, protocol, is_second_choice)).await;
                 shaking.unwrap_or_else(|_| Err(TlsFault::Handshake.with("no handshake in time")))
             }
             (_, Some(_)) => Err(TlsFault::Handshake.with("TLS to a member is possible only over TCP")),
@@ -101,12 +117,12 @@ async fn open(address: &Address) -> io::Result<Stream> {
 }
 
 impl MemberTls {
-    /// `is_for_tunnel`: HTTP/1.1 with a member that otherwise speaks HTTP/2. That the member has no HTTP/1.1 is no failure of it.
+    /// `is_second_choice`: HTTP/1.1 with a member that should speak HTTP/2. That the member has no HTTP/1.1 is no failure of it.
     async fn handshake(
         &self,
         stream: TcpStream,
         protocol: MemberProtocol,
-        is_for_tunnel: bool,
+        is_second_choice: bool,
     ) -> Result<Stream, Failure> {
         // A server that speaks several protocols chooses by ALPN.
         let alpn = match protocol {
@@ -116,13 +132,13 @@ impl MemberTls {
         let connector = TlsConnector::from(self.config.clone());
         let connected =
             connector.with_alpn(vec![alpn.to_vec()]).connect(self.name.clone(), Metered::from(stream)).await;
-        let stream =
-            connected.map_err(|error| match is_for_tunnel && TlsFault::is_other_protocol(&error) {
-                true => Failure::NotExpressible,
-                false => TlsFault::of_handshake(error),
-            })?;
+        let stream = connected.map_err(|error| match (protocol, TlsFault::is_other_protocol(&error)) {
+            (MemberProtocol::Http2, true) => TlsFault::NoHttp2.with("ALPN"),
+            (MemberProtocol::Http1, true) if is_second_choice => Failure::NotExpressible,
+            _ => TlsFault::of_handshake(error),
+        })?;
         if protocol == MemberProtocol::Http2 && stream.get_ref().1.alpn_protocol() != Some(alpn) {
-            return Err(TlsFault::Handshake.with("it does not offer HTTP/2 (ALPN)"));
+            return Err(TlsFault::NoHttp2.with("ALPN"));
         }
         Ok(Stream::Tls(Box::new(TlsStream::Client(stream))))
     }

@@ -106,6 +106,8 @@ pub enum TlsFault {
     Untrusted,
     /// The member requires a client certificate, and does not accept ours or got none.
     ClientCertificate,
+    /// The member does not offer HTTP/2.
+    NoHttp2,
     /// The handshake failed in another way, or did not end in time.
     Handshake,
 }
@@ -165,6 +167,7 @@ impl fmt::Display for TlsFault {
             Self::WrongName => "the certificate is for another name",
             Self::Untrusted => "the certificate is not trusted",
             Self::ClientCertificate => "our client certificate is missing or not accepted",
+            Self::NoHttp2 => "the server there does not offer HTTP/2",
             Self::Handshake => "the TLS handshake failed",
         })
     }

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hostler_dispatch::{Gauge, Membership};
-use hostler_wire::{CallError, MemberConnection};
+use hostler_wire::{CallError, MemberConnection, Stream};
 use http::Request;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::ask::status_of;
 use super::checked::{Checked, lock};
-use super::{Connector, Endpoint, MemberNews, MemberProtocol, http2};
+use super::{Connector, Endpoint, Failure, MemberNews, MemberProtocol, TlsFault, http2};
 use crate::journal::Level;
 
 /// The first check runs within this time, at a random moment.
@@ -151,11 +151,9 @@ impl Checker {
 
 /// The status of the answer, or a reason for the operator.
 async fn ask(connector: &Connector, settings: &CheckSettings) -> Result<u16, String> {
-    let stream = connector
-        .connect(connector.protocol, settings.timeout)
-        .await
-        .map_err(|failure| failure.to_string())?;
-    match connector.protocol {
+    let connected = connect(connector, settings.timeout).await;
+    let (protocol, stream) = connected.map_err(|failure| failure.to_string())?;
+    match protocol {
         MemberProtocol::Http1 => {
             ask_http1(MemberConnection::new(stream), settings).await.map_err(|error| error.to_string())
         }
@@ -167,6 +165,17 @@ async fn ask(connector: &Connector, settings: &CheckSettings) -> Result<u16, Str
             http2::ask(stream, request).await.map_err(|error| error.to_string())
         }
     }
+}
+
+/// A connection, and what the member speaks there. Which protocol it offers may not be known yet, or not be true any more.
+async fn connect(connector: &Connector, time_limit: Duration) -> Result<(MemberProtocol, Stream), Failure> {
+    let protocol = connector.spoken();
+    let other = match connector.connect(protocol, time_limit).await {
+        Err(Failure::Tls(TlsFault::NoHttp2, _)) => MemberProtocol::Http1,
+        Err(Failure::NotExpressible) => MemberProtocol::Http2,
+        outcome => return outcome.map(|stream| (protocol, stream)),
+    };
+    connector.connect(other, time_limit).await.map(|stream| (other, stream))
 }
 
 async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -> Result<u16, CallError> {

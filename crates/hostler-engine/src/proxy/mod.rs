@@ -81,8 +81,14 @@ pub async fn forward<D: Downstream>(
 ) -> Result<CallBox, Failure> {
     exchange.log_facts.member = Some(lease.label.clone());
     // Few HTTP/2 servers support tunnels, and nearly all of them speak HTTP/1.1 too.
-    if lease.connector.protocol == MemberProtocol::Http2 && exchange.offer.is_none() {
-        return Box::pin(http2::forward(exchange, client, lease, settings, thread)).await;
+    if lease.connector.spoken() == MemberProtocol::Http2 && exchange.offer.is_none() {
+        return match Box::pin(http2::forward(exchange, client, lease, settings, thread)).await {
+            Err((Failure::Tls(TlsFault::NoHttp2, _), Some(lease))) => {
+                fall_back(&lease);
+                Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
+            }
+            outcome => outcome.map_err(end_lease),
+        };
     }
     // The slot was granted just now, so its time is the current time.
     let now = lease.since();
@@ -105,12 +111,18 @@ pub async fn forward<D: Downstream>(
 /// Sends the request to the leased member, and does not wait for the answer.
 async fn begin_call(
     exchange: &Exchange,
-    lease: Lease<Endpoint>,
+    mut lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
 ) -> Result<CallBox, Failure> {
-    if lease.connector.protocol == MemberProtocol::Http2 {
-        return http2::begin_call(exchange, lease, settings, thread).await;
+    if lease.connector.spoken() == MemberProtocol::Http2 {
+        match http2::begin_call(exchange, lease, settings, thread).await {
+            Err((Failure::Tls(TlsFault::NoHttp2, _), Some(again))) => {
+                fall_back(&again);
+                lease = again;
+            }
+            outcome => return outcome.map_err(end_lease),
+        }
     }
     let granted = lease.since();
     let (connection, now) = match lease.checkout(thread, true, granted) {
@@ -121,6 +133,13 @@ async fn begin_call(
         },
     };
     Ok(CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now)))
+}
+
+/// A member with TLS that does not offer HTTP/2 gets HTTP/1.1 from now on. Nothing was sent to it yet.
+fn fall_back(lease: &Lease<Endpoint>) {
+    if lease.connector.note_http2(false) {
+        lease.tell("does not offer HTTP/2 (ALPN), and gets its requests in HTTP/1.1");
+    }
 }
 
 /// The caller boxes this: most requests find an idle connection and should not carry the room for it.
@@ -145,7 +164,8 @@ async fn on_new_connection<D: Downstream>(
         // The member speaks only HTTP/2. `Upgrade` may be ignored (RFC 9110 section 7.8), so the request goes to it as an ordinary one.
         Err(Failure::NotExpressible) => {
             exchange.offer = None;
-            http2::forward(exchange, client, lease, settings, thread).await
+            lease.connector.note_http2(true);
+            http2::forward(exchange, client, lease, settings, thread).await.map_err(end_lease)
         }
         Err(failure) => Err(end_lease((failure, Some(lease)))),
     }

@@ -362,10 +362,10 @@ impl Pools {
             name: certified_name(facts),
         });
         let connector = Connector {
-            address: Address::Tcp(facts.host.to_string(), facts.port),
             tls: tls.map(Box::new),
             protocol: if facts.http2 { MemberProtocol::Http2 } else { MemberProtocol::Http1 },
             shuns: Some(self.template.own.clone()),
+            ..Connector::from(Address::Tcp(facts.host.to_string(), facts.port))
         };
         let label = facts.address.as_ref().into();
         let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.template.threads, None);

@@ -104,7 +104,7 @@ impl Wording {
     /// TLS to the endpoint failed, so it never got the request.
     fn tls_failed(fault: TlsFault, registered: &Registered) -> Self {
         let (status, body) = match fault {
-            TlsFault::NotTls | TlsFault::Handshake => (525, "525 SSL Handshake Failed"),
+            TlsFault::NotTls | TlsFault::NoHttp2 | TlsFault::Handshake => (525, "525 SSL Handshake Failed"),
             TlsFault::WrongName => (503, "503 Service Unavailable"),
             TlsFault::Untrusted => (526, "526 Invalid SSL Certificate"),
             TlsFault::ClientCertificate => (496, "496 SSL Certificate Required"),

@@ -213,7 +213,7 @@ pub(super) fn connector(member: &config::Endpoint, all: &config::Members) -> Con
         config::MemberProtocol::Http1 => MemberProtocol::Http1,
         config::MemberProtocol::Http2 => MemberProtocol::Http2,
     };
-    Connector { address, tls, protocol, shuns: None }
+    Connector { tls, protocol, ..Connector::from(address) }
 }
 
 fn choice(choice: Choice) -> hostler_dispatch::MemberChoice {

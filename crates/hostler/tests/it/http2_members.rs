@@ -335,14 +335,23 @@ async fn http2_over_tls_is_negotiated_with_the_member() {
 }
 
 #[tokio::test]
-async fn a_member_over_tls_without_http2_has_its_own_error() {
+async fn a_member_over_tls_without_http2_gets_http_1_1() {
     let trust = authority();
-    let app = upstream().over_tls(trust.vouch_for(&["127.0.0.1"]).for_server(None)).start().await;
-    let plan = site("[pools.app]\nprotocol = \"http2\"\nqueue.timeout = \"200ms\"\ntls.ca = \"ca.pem\"\n");
-    std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
-    let site = plan.with("app", &app).start().await;
-    site.get("/").await.assert_refused(502, "member_handshake");
-    assert!(site.refusal("member_handshake").await["detail"].as_str().unwrap().contains("ALPN"));
+    // Without ALPN, and with an alert.
+    for offered in [vec![], vec![b"http/1.1".to_vec()]] {
+        let mut config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+        config.alpn_protocols = offered;
+        let app = upstream().over_tls(config).start().await;
+        let plan = site("[pools.app]\nprotocol = \"http2\"\ntls.ca = \"ca.pem\"\n");
+        std::fs::write(plan.folder().join("ca.pem"), trust.cert()).unwrap();
+        let site = plan.with("app", &app).start().await;
+        let mut client = site.connect().await;
+        for _ in 0..3 {
+            client.get("/").await.assert_ok("ok");
+        }
+        site.says("does not offer HTTP/2 (ALPN), and gets its requests in HTTP/1.1").await;
+        assert_eq!(site.pool("app").await["counters"]["member_failures"], 0);
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::member_io::{MemberIo, SilentEnd};
-use crate::proxy::{Connector, Failure, MemberProtocol};
+use crate::proxy::{Connector, Failure, MemberProtocol, TlsFault};
 
 /// How much of one answer the member may send before we read it.
 const STREAM_WINDOW: u32 = 128 << 10;
@@ -86,6 +86,10 @@ impl Http2Connections {
         let _turn = timeout_at(until, self.turn.acquire()).await.map_err(late)?;
         if let Some(permit) = self.find() {
             return Ok(permit);
+        }
+        // The request before this one has found that out.
+        if connector.spoken() != MemberProtocol::Http2 {
+            return Err(TlsFault::NoHttp2.with("ALPN"));
         }
         let left = until.saturating_duration_since(Instant::now());
         let stream = connector.connect(MemberProtocol::Http2, left).await?;

@@ -18,24 +18,24 @@ pub(super) use connection::Http2Connections;
 use connection::StreamPermit;
 pub(super) use stream::{Fault, MemberStream};
 
-use super::ending::end_lease;
 use super::upload::Upload;
 use super::{Call, CallBox, CallSettings, Endpoint, Failure, request};
 use crate::exchange::{Body, Downstream, Exchange};
 
-/// Sends the request to the leased member and waits for the head of the answer.
+/// Sends the request to the leased member and waits for the head of the answer. After a failure the lease comes back, unless it belongs to a
+/// member that still works on the request.
 pub(super) async fn forward<D: Downstream>(
     exchange: &mut Exchange,
     client: &mut D,
     mut lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<CallBox, Failure> {
+) -> Result<CallBox, FailedStart> {
     let mut is_first = true;
     loop {
         let permit = match permit(&lease, exchange, settings, thread).await {
             Ok(permit) => permit,
-            Err(failure) => return Err(end_lease((failure, Some(lease)))),
+            Err(failure) => return Err((failure, Some(lease))),
         };
         let outcome = match begin(exchange, lease, permit, settings, thread) {
             Ok(call) => call.head(exchange, client).await,
@@ -49,7 +49,7 @@ pub(super) async fn forward<D: Downstream>(
             {
                 (is_first, lease) = (false, again);
             }
-            outcome => return outcome.map_err(end_lease),
+            outcome => return outcome,
         }
     }
 }
@@ -60,10 +60,10 @@ pub(super) async fn begin_call(
     lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<CallBox, Failure> {
+) -> Result<CallBox, FailedStart> {
     match permit(&lease, exchange, settings, thread).await {
-        Ok(permit) => begin(exchange, lease, permit, settings, thread).map_err(|failed| end_lease(*failed)),
-        Err(failure) => Err(end_lease((failure, Some(lease)))),
+        Ok(permit) => begin(exchange, lease, permit, settings, thread).map_err(|failed| *failed),
+        Err(failure) => Err((failure, Some(lease))),
     }
 }
 
@@ -103,7 +103,7 @@ async fn permit(
     outcome
 }
 
-/// Why a call has not begun, and its lease.
+/// Why there is no answer, and the lease.
 type FailedStart = (Failure, Option<Lease<Endpoint>>);
 
 fn begin(
