@@ -108,31 +108,35 @@ pub async fn forward<D: Downstream>(
     Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
 }
 
-/// Sends the request to the leased member, and does not wait for the answer.
+/// Sends the request to the leased member, and does not wait for the answer. `is_first`: it may go over a kept connection. Also says whether
+/// it did.
 async fn begin_call(
     exchange: &Exchange,
     mut lease: Lease<Endpoint>,
     settings: &CallSettings,
     thread: usize,
-) -> Result<CallBox, Failure> {
+    is_first: bool,
+) -> Result<(CallBox, bool), Failure> {
     if lease.connector.spoken() == MemberProtocol::Http2 {
         match http2::begin_call(exchange, lease, settings, thread).await {
             Err((Failure::Tls(TlsFault::NoHttp2, _), Some(again))) => {
                 fall_back(&again);
                 lease = again;
             }
-            outcome => return outcome.map_err(end_lease),
+            outcome => return outcome.map(|call| (call, false)).map_err(end_lease),
         }
     }
     let granted = lease.since();
-    let (connection, now) = match lease.checkout(thread, true, granted) {
+    let kept = if is_first { lease.checkout(thread, true, granted) } else { None };
+    let is_kept = kept.is_some();
+    let (connection, now) = match kept {
         Some(idle) => (idle, granted),
         None => match connect(&lease, exchange, settings, thread).await {
             Ok(connection) => (connection, Instant::now()),
             Err(failure) => return Err(end_lease((failure, Some(lease)))),
         },
     };
-    Ok(CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now)))
+    Ok((CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now)), is_kept))
 }
 
 /// A member with TLS that does not offer HTTP/2 gets HTTP/1.1 from now on. Nothing was sent to it yet.

@@ -77,41 +77,55 @@ impl Drop for SecondTry {
 /// Until the head has come, or its request does not want it any more.
 async fn run(
     mut twin: Exchange,
-    lease: Lease<Endpoint>,
+    mut lease: Lease<Endpoint>,
     settings: CallSettings,
     thread: usize,
     mut sender: oneshot::Sender<Result<SecondAnswer, Failure>>,
 ) {
-    let begun = tokio::select! {
-        // First: what is not wanted any more is not sent, although a connection is at hand.
-        biased;
-        // Nothing was sent, so the slot is free with the end of this task.
-        () = sender.closed() => return,
-        begun = begin_call(&twin, lease, &settings, thread) => begun,
-    };
-    let outcome = match begun {
-        Err(failure) => Err(failure),
-        Ok(mut call) => {
-            let headed = poll_fn(|cx| match call.poll_head(cx, &twin, &mut NoClient) {
-                Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-                Poll::Pending => sender.poll_closed(cx).map(|()| None),
-            });
-            match headed.await {
-                None => {
-                    call.end(CallEnding::Outrun);
-                    return;
-                }
-                Some(Ok(())) => {
-                    call.note_head(&mut twin);
-                    Ok(SecondAnswer { call, worker_time: twin.timings.worker_time })
-                }
-                Some(Err(failure)) => Err(end_lease(call.unboxed().without_answer(&mut twin, failure))),
+    let mut is_first = true;
+    let outcome = loop {
+        let begun = tokio::select! {
+            // First: what is not wanted any more is not sent, although a connection is at hand.
+            biased;
+            // Nothing was sent, so the slot is free with the end of this task.
+            () = sender.closed() => return,
+            begun = begin_call(&twin, lease, &settings, thread, is_first) => begun,
+        };
+        let (mut call, is_kept) = match begun {
+            Ok(begun) => begun,
+            Err(failure) => break Err(failure),
+        };
+        let headed = poll_fn(|cx| match call.poll_head(cx, &twin, &mut NoClient) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending => sender.poll_closed(cx).map(|()| None),
+        });
+        let failure = match headed.await {
+            None => {
+                call.end(CallEnding::Outrun);
+                return;
             }
+            Some(Ok(())) => {
+                call.note_head(&mut twin);
+                break Ok(SecondAnswer { call, worker_time: twin.timings.worker_time });
+            }
+            Some(Err(failure)) => failure,
+        };
+        match call.unboxed().without_answer(&mut twin, failure) {
+            // As in a first try: that a member closes an old connection is no failure of it.
+            (failure, Some(again)) if is_first && is_end_of_old(&failure, is_kept) => {
+                (lease, is_first) = (again, false);
+            }
+            failed => break Err(end_lease(failed)),
         }
     };
     if let Err(Ok(unwanted)) = sender.send(outcome) {
         unwanted.call.end(CallEnding::Outrun);
     }
+}
+
+/// Whether only the connection has ended, which the member may close at any time. In HTTP/2 the member says so.
+fn is_end_of_old(failure: &Failure, is_kept: bool) -> bool {
+    failure.was_unprocessed() || is_kept && matches!(failure, Failure::Unanswered(_))
 }
 
 impl CallBox {

@@ -83,6 +83,26 @@ async fn a_slow_answer_is_replaced_by_that_of_another_member_and_the_slow_one_ke
 }
 
 #[tokio::test]
+async fn a_second_try_over_a_kept_connection_that_ends_goes_over_a_new_one() {
+    let closes = |seen: &hostler_testkit::Seen| match seen.target().starts_with("/slow") && seen.nth > 1 {
+        true => vec![Step::Close],
+        false => ok("b"),
+    };
+    let (a, b) = (member("a").await, upstream().script(closes).start().await);
+    let site = pool(&[&a, &b], "hedge = { after = '20ms', budget = '50%' }").await;
+    // One connection, so one thread, which keeps a connection to each member.
+    let mut client = site.connect().await;
+    for _ in 0..2 {
+        client.post("/quick", "").await.assert_status(200);
+    }
+    client.get("/slow").await.assert_ok("b");
+    let slow = b.requests().into_iter().filter(|seen| seen.target() == "/slow");
+    assert_eq!(slow.map(|seen| (seen.connection, seen.nth)).collect::<Vec<_>>(), [(1, 2), (2, 1)]);
+    assert_eq!(hedge(&site).await["won"], 1);
+    a.release_all();
+}
+
+#[tokio::test]
 async fn after_64_answers_a_second_try_follows_the_usual_time_of_the_route() {
     let (a, b) = (member("a").await, member("b").await);
     let site = pool(&[&a, &b], "hedge = { budget = '50%' }").await;
