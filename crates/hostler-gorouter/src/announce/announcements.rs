@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A pool's name, and one of the names under which it is announced.
-type AnnouncedName = (Arc<str>, String);
+pub(super) type AnnouncedName = (Arc<str>, String);
 
 /// The names that routers have from us.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Announcements {
     }
 }
 
-fn by_pool<'a>(entries: impl IntoIterator<Item = &'a AnnouncedName>) -> AnnouncedNames {
+pub(super) fn by_pool<'a>(entries: impl IntoIterator<Item = &'a AnnouncedName>) -> AnnouncedNames {
     let mut names: AnnouncedNames = Vec::new();
     for (pool, name) in entries {
         match names.last_mut() {

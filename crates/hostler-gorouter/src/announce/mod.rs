@@ -9,10 +9,11 @@ mod announcements;
 mod message;
 mod told;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use announcements::{AnnouncedNames, Announcements};
+use announcements::{AnnouncedName, AnnouncedNames, Announcements, by_pool};
 use hostler_config::Advertise;
 use hostler_engine::journal::{Journal, Level};
 use message::{Sender, wanted_interval};
@@ -40,8 +41,8 @@ pub struct AnnounceSettings {
     pub zone: String,
     /// How often registrations are repeated, unless a router asks for a shorter interval.
     pub interval: Duration,
-    /// Pools and names that a predecessor has announced at this address, and that are announced no more.
-    pub former: Vec<(Arc<str>, String)>,
+    /// What a predecessor has announced and is announced no more: at this address, or at all if its address was another one.
+    pub former: Vec<ToldName>,
     pub journal: Journal,
 }
 
@@ -56,14 +57,17 @@ pub struct Announcement {
 
 impl Announcement {
     pub fn begin(connection: &NatsConnection, settings: AnnounceSettings, servable: Servable) -> Self {
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            settings.former.into_iter().partition(|told| told.is_at(&settings.at));
         let inbox = format!("_INBOX.{}", uuid::Uuid::new_v4().simple());
         let announce_task = AnnounceTask {
             starts: connection.listen("router.start"),
             answers: connection.listen(inbox.clone()),
             inbox,
             connection: connection.clone(),
+            elsewhere: by_address(&elsewhere, &settings.zone),
             sender: Sender::new(settings.at, settings.zone),
-            announcements: Announcements::after(settings.former),
+            announcements: Announcements::after(here.iter().map(ToldName::entry)),
             longest: settings.interval,
             interval: settings.interval,
             journal: settings.journal,
@@ -87,6 +91,18 @@ impl Drop for Announcement {
     }
 }
 
+/// The names with what sends messages about each address.
+fn by_address(told: &[ToldName], zone: &str) -> Vec<(Sender, AnnouncedNames)> {
+    let mut addresses: BTreeMap<(String, u16, bool), BTreeSet<AnnouncedName>> = BTreeMap::new();
+    for told in told {
+        if let Some(Advertise { host, port, tls }) = told.address() {
+            addresses.entry((host, port, tls)).or_default().insert(told.entry());
+        }
+    }
+    let sender = |(host, port, tls)| Sender::new(Advertise { host, port, tls }, zone.to_owned());
+    addresses.into_iter().map(|(address, names)| (sender(address), by_pool(&names))).collect()
+}
+
 /// The task.
 struct AnnounceTask {
     connection: NatsConnection,
@@ -96,6 +112,8 @@ struct AnnounceTask {
     inbox: String,
     sender: Sender,
     announcements: Announcements,
+    /// What a predecessor has announced at other addresses. Empty after one interval, in which it may have said it once more.
+    elsewhere: Vec<(Sender, AnnouncedNames)>,
     longest: Duration,
     interval: Duration,
     journal: Journal,
@@ -107,6 +125,8 @@ impl AnnounceTask {
         // Otherwise an hour of SIGSTOP would be followed by 72,000 looks at once.
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_published = Instant::now();
+        // Before anything is taken back elsewhere.
+        self.look(servable()).await;
         loop {
             tokio::select! {
                 // Dropped without a message: a successor goes on, so nothing is unregistered.
@@ -127,17 +147,26 @@ impl AnnounceTask {
                     NatsEvent::Message(message) => self.adopt_interval(&message.payload),
                 },
                 _ = poll.tick() => {
-                    let news = self.announcements.take(servable());
-                    self.publish(UNREGISTER, &news.gone).await;
-                    self.publish(REGISTER, &news.come).await;
-                    self.record(&news.come, "announced");
-                    self.record(&news.gone, "unregistered, because it cannot be served");
+                    self.look(servable()).await;
                     continue;
                 }
-                () = sleep_until(last_published + self.interval) => self.publish(REGISTER, &self.announcements.announced()).await,
+                () = sleep_until(last_published + self.interval) => {
+                    self.publish(REGISTER, &self.announcements.announced()).await;
+                    self.unregister_elsewhere().await;
+                    self.elsewhere.clear();
+                }
             }
             last_published = Instant::now();
         }
+    }
+
+    /// Tells routers what has changed.
+    async fn look(&mut self, servable: Vec<AnnouncedName>) {
+        let news = self.announcements.take(servable);
+        self.publish(UNREGISTER, &news.gone).await;
+        self.publish(REGISTER, &news.come).await;
+        self.record(&news.come, "announced");
+        self.record(&news.gone, "unregistered, because it cannot be served");
     }
 
     /// The router with the shortest interval sets ours.
@@ -151,11 +180,22 @@ impl AnnounceTask {
         let all = self.announcements.all();
         self.publish(UNREGISTER, &all.gone).await;
         self.publish(REGISTER, &all.come).await;
+        self.unregister_elsewhere().await;
+    }
+
+    async fn unregister_elsewhere(&self) {
+        for (sender, names) in &self.elsewhere {
+            self.publish_by(sender, UNREGISTER, names).await;
+        }
     }
 
     async fn publish(&self, subject: &str, names: &AnnouncedNames) {
+        self.publish_by(&self.sender, subject, names).await;
+    }
+
+    async fn publish_by(&self, sender: &Sender, subject: &str, names: &AnnouncedNames) {
         for (pool, names) in names {
-            self.connection.publish(subject.to_owned(), self.sender.payload(pool, names)).await;
+            self.connection.publish(subject.to_owned(), sender.payload(pool, names)).await;
         }
     }
 

@@ -31,9 +31,25 @@ impl ToldName {
         lines.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
-    /// The pool and the name, if routers were told this address.
-    pub fn at(&self, address: &Advertise) -> Option<(Arc<str>, String)> {
-        (self.at == place(address)).then(|| (self.pool.as_str().into(), self.told.clone()))
+    pub fn name(&self) -> &str {
+        &self.told
+    }
+
+    /// Whether routers know the name at this host and port. There they have one member, with TLS or without.
+    pub fn is_at(&self, address: &Advertise) -> bool {
+        self.address().is_some_and(|told| (&told.host, told.port) == (&address.host, address.port))
+    }
+
+    /// The address that routers were told.
+    pub(super) fn address(&self) -> Option<Advertise> {
+        let (scheme, rest) = self.at.split_once(' ')?;
+        let (port, host) = rest.split_once(' ')?;
+        Some(Advertise { host: host.to_owned(), port: port.parse().ok()?, tls: scheme == "https" })
+    }
+
+    /// The pool and the name.
+    pub(super) fn entry(&self) -> (Arc<str>, String) {
+        (self.pool.as_str().into(), self.told.clone())
     }
 }
 
@@ -47,12 +63,13 @@ mod tests {
 
     #[test]
     fn a_successor_reads_the_names_of_its_own_address_among_other_lines() {
-        let at = |port| Advertise { host: "::1".into(), port, tls: true };
+        let at = |port| Advertise { host: "::1".into(), port, tls: port == 1 };
         let name = ToldName::new(&at(1), "web", "a.test/x");
         let registration = b"{\"host\":\"::1\",\"port\":1,\"uris\":[\"b.test\"]}\n";
         let read = ToldName::exported(&[&registration[..], &name.line()[..], &b"\n"[..]].concat());
         assert_eq!(read, [name]);
-        assert_eq!(read[0].at(&at(1)), Some(("web".into(), "a.test/x".to_owned())));
-        assert_eq!(read[0].at(&at(2)), None);
+        assert_eq!(read[0].entry(), ("web".into(), "a.test/x".to_owned()));
+        assert_eq!(read[0].address(), Some(at(1)));
+        assert!(read[0].is_at(&Advertise { tls: false, ..at(1) }) && !read[0].is_at(&at(2)));
     }
 }

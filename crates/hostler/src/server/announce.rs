@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use hostler_config::Advertise;
-use hostler_gorouter::announce::{AnnounceSettings, Announcement};
+use hostler_gorouter::announce::{AnnounceSettings, Announcement, ToldName};
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
@@ -24,13 +24,13 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Option<Announcement> {
     Some(Announcement::begin(&registering.connection, settings, Box::new(move || servable(&weak))))
 }
 
-/// What the predecessor has announced at this address and the configuration announces no more. Routers would send it requests until
-/// `stale_threshold` has passed, and to a member with TLS for ever.
-fn former(running: &RunningServer, at: &Advertise) -> Vec<(Arc<str>, String)> {
+/// What the predecessor has announced and is true no more: a name that the configuration announces no more, or another address. Routers would
+/// send it requests until `stale_threshold` has passed, and to a member with TLS for ever.
+fn former(running: &RunningServer, at: &Advertise) -> Vec<ToldName> {
     let announced = running.announced();
+    let is_announced = |told: &ToldName| announced.iter().any(|(_, name)| name == told.name());
     let told = running.registering.iter().flat_map(|registering| &registering.told);
-    let told = told.filter_map(|told| told.at(at));
-    told.filter(|(_, name)| !announced.iter().any(|(_, other)| other == name)).collect()
+    told.filter(|told| !told.is_at(at) || !is_announced(told)).cloned().collect()
 }
 
 /// Only pools with a ready worker and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.

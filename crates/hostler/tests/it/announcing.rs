@@ -172,3 +172,28 @@ async fn a_successor_unregisters_what_it_announces_no_more() {
     assert_eq!(gone["uris"], json!(["shop.test"]));
     assert_eq!((&gone["host"], &gone["port"]), (&message["host"], &message["port"]));
 }
+
+#[tokio::test]
+async fn a_successor_with_another_address_unregisters_the_old_one_after_it_has_registered_its_own() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let config = format!("registrar.advertise = \"old.internal:8443\"\n{}", config(&nats));
+    let site = in_front_of(&app, &config).await;
+    next(&mut ear, "router.register").await;
+    let text = std::fs::read_to_string(site.folder().join("hostler.toml")).unwrap();
+    site.write_file(&text.replace("old.internal", "new.internal"));
+    site.command(&["upgrade"]).await.assert_exit(0);
+    let come = async {
+        loop {
+            let message = next(&mut ear, "router.register").await;
+            if message["host"] == "new.internal" {
+                return;
+            }
+        }
+    };
+    within("the new address", come).await;
+    let gone = next(&mut ear, "router.unregister").await;
+    assert_eq!(gone["uris"], json!(["*.shop.test/api", "shop.test"]));
+    assert_eq!((&gone["host"], &gone["port"]), (&json!("old.internal"), &json!(8443)));
+}
