@@ -122,15 +122,16 @@ impl SharedCache {
     pub async fn purge(&self, purges: Vec<Purge>) -> Purged {
         match self.tier.load_full() {
             Some(tier) => tier.purge(purges).await,
-            None => {
-                let now = Tick::now();
-                let memory = self.memory.clone();
-                // On a blocking thread: a purge may look at every key.
-                let purge = move || purges.iter().map(|purge| memory.purge(purge, now)).sum();
-                let purged = tokio::task::spawn_blocking(purge).await;
-                Purged { entries: purged.unwrap_or(0), told: 0, servers: 0 }
-            }
+            None => Purged { entries: self.purge_memory(purges).await, told: 0, servers: 0 },
         }
+    }
+
+    /// Purges memory only. Returns how many entries that has removed.
+    pub async fn purge_memory(&self, purges: Vec<Purge>) -> u64 {
+        let (now, memory) = (Tick::now(), self.memory.clone());
+        // On a blocking thread: a purge may look at every key.
+        let purge = move || purges.iter().map(|purge| memory.purge(purge, now)).sum();
+        tokio::task::spawn_blocking(purge).await.unwrap_or(0)
     }
 
     fn pass_on(&self, key: &[u8]) {

@@ -33,16 +33,11 @@ pub(super) fn share(shared_cache: &Arc<SharedCache>, settings: Option<&TierSetti
     });
 }
 
-pub(super) async fn purge(
-    config: &Config,
-    shared_cache: &SharedCache,
-    purging: Purging,
-) -> Result<CommandDone, CommandError> {
-    let meant = resolve(config, purging)?;
+pub(super) async fn purge(config: &Config, shared_cache: &SharedCache, meant: Vec<Purge>) -> CommandDone {
     let Purged { entries, told, servers } = shared_cache.purge(meant).await;
     let has_cache = config.routes.iter().any(|route| route.caching.is_some());
     if entries == 0 && servers == 0 && !has_cache {
-        return Ok(vec!["no route has a cache".into()]);
+        return vec!["no route has a cache".into()];
     }
     let mut done =
         vec![format!("{entries} stored {} purged", if entries == 1 { "response" } else { "responses" })];
@@ -54,7 +49,7 @@ pub(super) async fn purge(
         };
         done.push(format!("{told} of {servers} memcached servers have the purge; {then}"));
     }
-    Ok(done)
+    done
 }
 
 /// Before the end: memcached gets the purges that it has not got yet, if it answers. Otherwise they are lost with this process.
@@ -71,8 +66,8 @@ pub(super) async fn deliver(shared_cache: &SharedCache, at_once: bool, journal: 
     }
 }
 
-/// A URL has several keys, because routes may read its query in different ways.
-fn resolve(config: &Config, purging: Purging) -> Result<Vec<Purge>, CommandError> {
+/// What a command means. A URL has several keys, because routes may read its query in different ways.
+pub(super) fn resolve(config: &Config, purging: Purging) -> Result<Vec<Purge>, CommandError> {
     let mut queries = vec![Query::AsSent];
     for query in config.routes.iter().filter_map(|route| Some(&route.caching.as_ref()?.query)) {
         if !queries.contains(query) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! predecessor  Sockets.. NoMore                Begin          (from here on the successor is not killed any more)
-//! successor                       Ready / Failed       Begun  Stopping
+//! successor                       Ready / Failed       Begun  Purged..  Stopping
 //! ```
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -57,6 +57,8 @@ pub(super) enum SuccessorMessage {
     },
     /// The successor accepts connections.
     Begun,
+    /// The successor was told to remove stored answers. The predecessor may still answer from its own memory. An older one has closed its end.
+    Purged { purges: Vec<Purge> },
     /// The successor was told to stop. An older predecessor has closed its end.
     Stopping,
 }
@@ -66,11 +68,19 @@ impl SuccessorMessage {
         Self::Failed { reason: reason.chars().take(MAX_REASON / 4).collect() }
     }
 
-    /// If there are too many purges for one message, everything is purged.
     fn begin(purges: Vec<Purge>) -> Self {
-        let fits = serde_json::to_vec(&purges).is_ok_and(|text| text.len() <= MAX_PURGES);
-        Self::Begin { purges: if fits { purges } else { vec![Purge::All] } }
+        Self::Begin { purges: fitting(purges) }
     }
+
+    pub fn purged(purges: Vec<Purge>) -> Self {
+        Self::Purged { purges: fitting(purges) }
+    }
+}
+
+/// If there are too many purges for one message, everything is purged.
+fn fitting(purges: Vec<Purge>) -> Vec<Purge> {
+    let fits = serde_json::to_vec(&purges).is_ok_and(|text| text.len() <= MAX_PURGES);
+    if fits { purges } else { vec![Purge::All] }
 }
 
 /// One end of the channel. A message arrives as a whole, or the other end is closed.

@@ -12,10 +12,11 @@ use tokio::task::JoinHandle;
 
 use super::notify::Notify;
 use super::pools::RunningPool;
+use super::predecessor::Handover;
 use super::running::RunningServer;
 use super::signals::SignalAction;
 use super::{cache, reload, stop, upgrade};
-use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand};
+use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand, Purging};
 
 pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
     let running = running.clone();
@@ -93,9 +94,7 @@ async fn run(running: &Arc<RunningServer>, command: AdminCommand) -> Result<Comm
         AdminCommand::Rotate(pool, worker, rotation) => {
             rotate(&find(running, &pool)?, worker, rotation).await
         }
-        AdminCommand::Purge(purging) => {
-            cache::purge(&running.config.load_full(), &running.shared_cache, purging).await
-        }
+        AdminCommand::Purge(purging) => purge(running, purging).await,
     }
 }
 
@@ -166,6 +165,14 @@ fn resume(pool: &RunningPool) -> Result<CommandDone, CommandError> {
     }
     pool.resume();
     Ok(vec![format!("pool {} is resumed", pool.name)])
+}
+
+async fn purge(running: &RunningServer, purging: Purging) -> Result<CommandDone, CommandError> {
+    running.takeover.borrow().allows_orders()?;
+    let config = running.config.load_full();
+    let meant = cache::resolve(&config, purging)?;
+    Handover::purged(running.predecessor.as_deref(), meant.clone()).await;
+    Ok(cache::purge(&config, &running.shared_cache, meant).await)
 }
 
 async fn rotate(pool: &RunningPool, worker: usize, rotation: Rotation) -> Result<CommandDone, CommandError> {

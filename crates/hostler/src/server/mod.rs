@@ -133,7 +133,7 @@ async fn serve(
     let start = (config, invocation, options);
     let running = Arc::new(RunningServer::start(start, listeners, inheritance, journal.clone())?);
     if let Err(error) =
-        wait_until_allowed_to_begin(&running, (handover.as_ref(), &broken), &mut signals).await
+        wait_until_allowed_to_begin(&running, (handover.as_deref(), &broken), &mut signals).await
     {
         stop::stop_workers(&running, &mut signals, true).await;
         // A stop before the first client is no failure.
@@ -141,7 +141,7 @@ async fn serve(
     }
     let OpenedServer { data_plane, mut commands, admin } = open(&running)?;
     let is_successor = handover.is_some();
-    Handover::begun(handover.as_ref()).await;
+    Handover::begun(handover.as_deref()).await;
     let booting = tell_when_ready(&running, &notify, is_successor);
     development::begin(&running)?;
     let announcement = announce::begin(&running);
@@ -166,7 +166,7 @@ async fn serve(
             // Health checks fail before anything else changes.
             running.connections().announce_end();
             notify.stopping();
-            Handover::stopping(handover.as_ref()).await;
+            Handover::stopping(handover.as_deref()).await;
             if let Some(announcement) = announcement {
                 announcement.end().await;
             }

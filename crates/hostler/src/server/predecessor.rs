@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_cache::Purge;
 use hostler_config::LoadContext;
 use hostler_engine::gateway::StickyKey;
 use rustix::process::{Pid, getppid};
+use tokio::time::timeout;
 
 use super::channel::{self, Channel, SuccessorMessage};
 use super::environment::take_workers_before;
@@ -19,6 +22,9 @@ pub(super) const VARIABLE: &str = "HOSTLER_PREDECESSOR";
 
 /// The soft limit on open files of the first process in a row of upgrades, before it raised the limit. Workers get this limit.
 pub(super) const OPEN_FILES: &str = "HOSTLER_PREDECESSOR_OPEN_FILES";
+
+/// How long a message to the predecessor may wait until there is room for it.
+const REPORT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A running Hostler that waits for this process to take over.
 pub struct Predecessor(OwnedFd);
@@ -46,8 +52,8 @@ impl Predecessor {
     }
 
     /// Opens the channel. Needs a runtime.
-    pub(super) fn handover(&self) -> io::Result<Handover> {
-        Ok(Handover(Channel::new(self.0.try_clone()?)?))
+    pub(super) fn handover(&self) -> io::Result<Arc<Handover>> {
+        Ok(Arc::new(Handover(Channel::new(self.0.try_clone()?)?)))
     }
 }
 
@@ -60,6 +66,8 @@ pub(super) struct Inheritance {
     pub sticky_key: Option<StickyKey>,
     /// Pools of which no worker works.
     pub broken: Vec<String>,
+    /// The channel to it. None if there is no predecessor.
+    pub channel: Option<Arc<Handover>>,
 }
 
 /// The channel to the predecessor.
@@ -67,7 +75,7 @@ pub(super) struct Handover(Channel);
 
 impl Handover {
     /// Receives the sockets, the registered routes and the key of sticky cookies.
-    pub async fn receive_sockets(&self) -> io::Result<(Inherited, Inheritance)> {
+    pub async fn receive_sockets(self: &Arc<Self>) -> io::Result<(Inherited, Inheritance)> {
         let (mut sockets, mut registrations) = (BTreeMap::new(), None);
         loop {
             match self.0.receive().await? {
@@ -79,7 +87,8 @@ impl Handover {
                     registrations = received.into_iter().next().map(File::from);
                 }
                 Some((SuccessorMessage::NoMore { sticky_key, broken }, _)) => {
-                    return Ok((sockets, Inheritance { registrations, sticky_key, broken }));
+                    let channel = Some(self.clone());
+                    return Ok((sockets, Inheritance { registrations, sticky_key, broken, channel }));
                 }
                 other => return Err(unexpected(other.map(|(word, _)| word))),
             }
@@ -114,6 +123,12 @@ impl Handover {
     /// Reports that this process was told to stop, if there was a predecessor.
     pub async fn stopping(of: Option<&Self>) {
         Self::report(of, &SuccessorMessage::Stopping).await;
+    }
+
+    /// Passes purges on, if there was a predecessor: it answers from its memory until its last client has left.
+    pub async fn purged(of: Option<&Self>, purges: Vec<Purge>) {
+        // One that is stopped (SIGSTOP) reads nothing.
+        let _ = timeout(REPORT_LIMIT, Self::report(of, &SuccessorMessage::purged(purges))).await;
     }
 
     async fn report(of: Option<&Self>, word: &SuccessorMessage) {

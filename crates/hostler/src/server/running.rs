@@ -20,7 +20,7 @@ use super::listeners::Listeners;
 use super::lookups::LookupServices;
 use super::pool_context::PoolContext;
 use super::pools::{self, RunningPool};
-use super::predecessor::Inheritance;
+use super::predecessor::{Handover, Inheritance};
 use super::program::Program;
 use super::registrar::{self, RegisteredRules, Registering};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
@@ -74,6 +74,8 @@ pub(super) struct RunningServer {
     /// How many times an operator has ordered the restart of a pool.
     pub restarts: AtomicUsize,
     pub takeover: watch::Sender<Takeover>,
+    /// The channel to the process before this one, which may still finish requests. None if there was none.
+    pub predecessor: Option<Arc<Handover>>,
     /// The successor was told to stop.
     pub successor_stops: Notify,
 }
@@ -107,7 +109,7 @@ impl RunningServer {
     pub fn start(
         (config, invocation, options): (Config, Invocation, RunOptions),
         listeners: Listeners,
-        Inheritance { registrations, sticky_key, .. }: Inheritance,
+        Inheritance { registrations, sticky_key, channel, .. }: Inheritance,
         journal: Journal,
     ) -> Result<Self, StartError> {
         let tls = certificates(&config, &listeners)?;
@@ -178,6 +180,7 @@ impl RunningServer {
             renewals: Semaphore::new(1),
             restarts: AtomicUsize::new(0),
             takeover: watch::Sender::new(Takeover::NotYet),
+            predecessor: channel,
             successor_stops: Notify::new(),
         })
     }

@@ -119,7 +119,11 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
 
 /// Waits for the end of a predecessor that still finishes requests. systemd kills what is left of a service when its main process ends, which is
 /// this one, and a container ends with it.
-pub(super) async fn wait_for(predecessor: Option<Handover>, running: &RunningServer, signals: &mut Signals) {
+pub(super) async fn wait_for(
+    predecessor: Option<Arc<Handover>>,
+    running: &RunningServer,
+    signals: &mut Signals,
+) {
     let Some(predecessor) = predecessor else { return };
     if timeout(Duration::ZERO, predecessor.ended()).await.is_ok() {
         return;

@@ -139,14 +139,9 @@ impl Successor {
         }
     }
 
-    /// Waits until it says that it was told to stop. For ever if it just ends.
-    pub async fn stops(&self) {
-        while let Ok(Some((word, _))) = self.channel.receive().await {
-            if word == SuccessorMessage::Stopping {
-                return;
-            }
-        }
-        std::future::pending().await
+    /// The next message. None if it has ended.
+    pub async fn says(&self) -> Option<SuccessorMessage> {
+        self.channel.receive().await.ok()?.map(|(word, _)| word)
     }
 
     async fn explain(&mut self, word: Option<SuccessorMessage>) -> UpgradeError {

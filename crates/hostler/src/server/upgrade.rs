@@ -9,7 +9,9 @@ use std::time::Duration;
 use hostler_engine::journal::Level;
 
 use super::boot;
+use super::channel::SuccessorMessage;
 use super::pools::{self, RunningPool};
+use super::predecessor::Handover;
 use super::running::{RunningServer, Takeover};
 use super::successor::{Legacy, Successor};
 use crate::admin::{CommandDone, CommandError};
@@ -59,7 +61,7 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let begun = new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await;
     running.takeover.send_replace(if begun.is_ok() { Takeover::Done(pid) } else { Takeover::NotYet });
     begun.map_err(|error| failed(&error))?;
-    tokio::spawn(stop_with(new, running.clone()));
+    tokio::spawn(follow(new, running.clone()));
     if let Some(free_cpus) = free_cpus {
         free_cpus.for_good();
     }
@@ -95,10 +97,18 @@ fn refuse_if_restarted(running: &RunningServer, before: usize) -> Result<(), Com
     }
 }
 
-/// A stop is for both processes. The channel stays open as long as this one lives, so that the successor sees its end.
-async fn stop_with(successor: Successor, running: Arc<RunningServer>) {
-    successor.stops().await;
-    running.successor_stops.notify_one();
+/// A stop is for both processes, and so is a purge. The channel stays open as long as this one lives, so that the successor sees its end.
+async fn follow(successor: Successor, running: Arc<RunningServer>) {
+    while let Some(word) = successor.says().await {
+        match word {
+            SuccessorMessage::Stopping => running.successor_stops.notify_one(),
+            SuccessorMessage::Purged { purges } => {
+                Handover::purged(running.predecessor.as_deref(), purges.clone()).await;
+                running.shared_cache.purge_memory(purges).await;
+            }
+            _ => {}
+        }
+    }
     std::future::pending().await
 }
 

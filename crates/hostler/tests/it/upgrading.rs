@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use hostler_testkit::{Site, Step, client, eventually, text, try_client, upstream};
 
+use crate::cache_hits::{numbered, with_cache};
 use crate::in_front_of;
 
 async fn upgrade(site: &Site) {
@@ -111,4 +112,28 @@ async fn a_stopping_hostler_refuses_admin_commands() {
     running.answer().await.assert_ok("/running");
     assert_eq!(site.exit().await, 0);
     eventually("no process listens", async || try_client(site.address()).await.is_none().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_purge_after_an_upgrade_reaches_the_last_connections_of_the_old_process() {
+    let app = upstream().script(numbered(|_, _| "Cache-Control: max-age=1000\r\n".into())).start().await;
+    let site = with_cache(&app).await;
+    let mut kept = Vec::new();
+    for _ in 0..50 {
+        let mut client = site.connect().await;
+        client.get("/").await.assert_ok("1");
+        kept.push(client);
+    }
+    upgrade(&site).await;
+    // The old process may still take a command, and refuses it.
+    eventually("the new one to purge", async || {
+        (site.command(&["purge", "--all"]).await.code == Some(0)).then_some(())
+    })
+    .await;
+    // The old one answers one more request on each of its connections.
+    eventually("an answer from after the purge", async || {
+        let answer = kept.pop().expect("a connection is left").get("/").await;
+        (answer.body == b"2").then_some(())
+    })
+    .await;
 }
