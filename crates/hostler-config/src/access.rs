@@ -23,11 +23,12 @@ pub fn folder(path: &Path) -> Result<(), String> {
     }
 }
 
-/// A file that may be read.
+/// A file that may be read. To open a named pipe would wait until another program writes to it.
 pub fn file(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Err(error) => Err(explain(path, &error)),
         Ok(about) if about.is_dir() => Err(folder_for_file(path)),
+        Ok(about) if !about.is_file() => Err(format!("{} is not a regular file", path.display())),
         Ok(_) => may(path, Access::READ_OK, "read"),
     }
 }

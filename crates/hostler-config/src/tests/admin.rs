@@ -1,6 +1,9 @@
 //! The keys of the admin listener: which addresses need a token, and which names are names.
 
+use std::os::unix::fs::symlink;
+
 use expect_test::expect;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::site;
 use crate::Secret;
@@ -22,4 +25,18 @@ fn an_admin_address_for_other_machines_needs_a_token() {
             hostler.toml:4:16: server.admin_hosts[0]: "*" would allow every web page to reach the admin listener (DNS rebinding); write each name
             hostler.toml:4:21: server.admin_hosts[1]: "http://a" is not a host name; write it without scheme, port and path, as in "hostler-admin.internal"
             hostler.toml:4:33: server.admin_hosts[2]: "a:1" is not a host name; write it without scheme, port and path, as in "hostler-admin.internal""#]]);
+}
+
+#[test]
+fn a_token_file_is_a_regular_file_or_a_link_to_one() {
+    let site = site("pools.a.command = \"x\"\nserver.admin_token_file = \"admin.token\"\n");
+    let (file, token) = (site.folder.path().join("admin.token"), site.folder.path().join("token"));
+    // Nobody writes to it, so reading it would never end.
+    mknodat(CWD, &file, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let refused = site.load().unwrap_err().to_string();
+    assert!(refused.contains("admin.token is not a regular file"), "{refused}");
+    std::fs::write(&token, "sixteen-letters-\n").unwrap();
+    std::fs::remove_file(&file).unwrap();
+    symlink(&token, &file).unwrap();
+    assert_eq!(site.config().server.admin_token, Some(Secret("sixteen-letters-".into())));
 }
