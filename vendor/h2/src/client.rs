@@ -567,6 +567,12 @@ where
         self.inner.current_max_send_header_list_size()
     }
 
+    /// Returns how many bytes of DATA the window of the connection has room
+    /// for, besides those that are assigned to streams already.
+    pub fn current_unassigned_capacity(&self) -> usize {
+        self.inner.current_unassigned_capacity()
+    }
+
     /// Returns the current max recv streams
     pub fn current_max_recv_streams(&self) -> usize {
         self.inner.current_max_recv_streams()

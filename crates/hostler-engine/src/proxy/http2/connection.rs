@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::member_io::{MemberIo, SilentEnd};
-use crate::proxy::{Connector, Failure, MemberProtocol, TlsFault};
+use crate::proxy::{Connector, Failure, MemberProtocol, TlsFault, descriptors};
 
 /// How much of one answer the member may send before we read it.
 const STREAM_WINDOW: u32 = 128 << 10;
@@ -20,6 +20,8 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// How many streams a connection has at most: so many fit into its window if their clients read nothing. One more could wait for room that
 /// these clients never give back.
 const MOST_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
+/// A body up to this size is sent at once if the window of the connection has room for it. That is at least 64 KiB while nothing is unread.
+pub(super) const AT_ONCE: usize = 16 << 10;
 /// How many bytes of overhead the frames of all answers on a connection may cost while they wait to be read. The `h2` crate counts up to 256
 /// bytes for a frame. Over it, the connection ends, with the answers of other clients. Our copy of the crate joins short frames, so that no
 /// more than one in about 4 KB counts: all that the window holds cost less than this.
@@ -50,9 +52,24 @@ struct Http2Connection {
     opened: Instant,
 }
 
+/// What the body of a request needs of its connection, whose window all bodies share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::proxy) enum BodyNeed {
+    /// There is no body, or the member has it.
+    Nothing,
+    /// It has so many bytes, and is sent at once.
+    AtOnce(usize),
+    /// It is sent as the member reads it. If the member does not, it takes the whole window.
+    AsRead,
+}
+
 /// The load of one connection.
 struct ConnectionLoad {
     streams: usize,
+    /// The bytes of bodies that are sent at once, until they are.
+    at_once: usize,
+    /// How many bodies are being sent as the member reads them: one at most, if more connections are possible.
+    as_read: usize,
     idle_since: Instant,
     /// Dropped with the last use of the connection.
     _in_use: oneshot::Sender<()>,
@@ -62,6 +79,7 @@ struct ConnectionLoad {
 pub(in crate::proxy) struct StreamPermit {
     pub(super) requests: SendRequest<Bytes>,
     load: Arc<Mutex<ConnectionLoad>>,
+    need: BodyNeed,
     /// Why TLS has ended before the member has said anything.
     pub(super) silent_end: SilentEnd,
 }
@@ -71,46 +89,65 @@ impl Http2Connections {
         Self { open: Mutex::default(), turn: Semaphore::new(1), max_age }
     }
 
-    /// Room for a stream. Opens a new connection if the open ones are full.
+    /// Room for a stream and its body. Opens a new connection if the open ones are full.
     pub async fn permit(
         &self,
         connector: &Connector,
         limits: &Limits,
         time_limit: Duration,
+        need: BodyNeed,
     ) -> Result<StreamPermit, Failure> {
-        if let Some(permit) = self.find() {
+        if let Some(permit) = self.find(need) {
             return Ok(permit);
         }
         let until = Instant::now() + time_limit;
         let late = |_| Failure::Unreachable(std::io::ErrorKind::TimedOut.into());
         let _turn = timeout_at(until, self.turn.acquire()).await.map_err(late)?;
-        if let Some(permit) = self.find() {
+        if let Some(permit) = self.find(need) {
             return Ok(permit);
         }
         // The request before this one has found that out.
         if connector.spoken() != MemberProtocol::Http2 {
             return Err(TlsFault::NoHttp2.with("ALPN"));
         }
+        // Clients and workers need the last descriptors.
+        if !descriptors::has_room()
+            && let Some(permit) = self.share(need)
+        {
+            return Ok(permit);
+        }
         let left = until.saturating_duration_since(Instant::now());
-        let stream = connector.connect(MemberProtocol::Http2, left).await?;
+        let stream = match connector.connect(MemberProtocol::Http2, left).await {
+            Ok(stream) => stream,
+            Err(failure) => return self.share(need).ok_or(failure),
+        };
         let silent_end = SilentEnd::default();
         let (requests, in_use) =
             handshake(stream, &silent_end, limits).await.map_err(Failure::Unreachable)?;
-        let load = ConnectionLoad { streams: 0, idle_since: Instant::now(), _in_use: in_use };
+        let idle_since = Instant::now();
+        let load = ConnectionLoad { streams: 0, at_once: 0, as_read: 0, idle_since, _in_use: in_use };
         let load = Arc::new(Mutex::new(load));
         let http2_connection = Http2Connection { requests, load, silent_end, opened: Instant::now() };
-        let permit = http2_connection.take();
+        let permit = http2_connection.take(need);
         self.open().push(http2_connection);
         Ok(permit)
     }
 
-    /// Room on an open connection. Drops connections that have failed.
-    fn find(&self) -> Option<StreamPermit> {
+    /// Room on an open connection.
+    fn find(&self, need: BodyNeed) -> Option<StreamPermit> {
+        self.take_if(need, |http2_connection| http2_connection.has_room(self.max_age, need))
+    }
+
+    /// Room on an open connection where the body may have to wait for others: better than none.
+    fn share(&self, need: BodyNeed) -> Option<StreamPermit> {
+        self.take_if(need, |http2_connection| http2_connection.has_room(self.max_age, BodyNeed::Nothing))
+    }
+
+    /// Takes room on the first connection that fits. Drops connections that have failed.
+    fn take_if(&self, need: BodyNeed, fits: impl Fn(&Http2Connection) -> bool) -> Option<StreamPermit> {
         let mut open = self.open();
         open.retain_mut(|http2_connection| http2_connection.is_of_use(self.max_age));
-        open.iter()
-            .find(|http2_connection| http2_connection.has_room(self.max_age))
-            .map(Http2Connection::take)
+        open.iter().find(|http2_connection| fits(http2_connection)).map(|found| found.take(need))
     }
 
     /// A call on this connection got no answer in time, so the connection may be dead. New calls no longer use it; calls that are already
@@ -141,8 +178,10 @@ impl Http2Connection {
         is_open && (self.most_streams(max_age) > 0 || lock(&self.load).streams > 0)
     }
 
-    fn has_room(&self, max_age: Option<Duration>) -> bool {
-        lock(&self.load).streams < self.most_streams(max_age)
+    fn has_room(&self, max_age: Option<Duration>, need: BodyNeed) -> bool {
+        let window = self.requests.current_unassigned_capacity();
+        let load = lock(&self.load);
+        load.streams < self.most_streams(max_age) && load.has_room_for(need, window)
     }
 
     /// How many streams it may have.
@@ -151,15 +190,46 @@ impl Http2Connection {
         if is_old { 0 } else { self.requests.current_max_send_streams().min(MOST_STREAMS) }
     }
 
-    fn take(&self) -> StreamPermit {
-        lock(&self.load).streams += 1;
+    fn take(&self, need: BodyNeed) -> StreamPermit {
+        let mut load = lock(&self.load);
+        load.streams += 1;
+        match need {
+            BodyNeed::Nothing => {}
+            BodyNeed::AtOnce(bytes) => load.at_once += bytes,
+            BodyNeed::AsRead => load.as_read += 1,
+        }
+        drop(load);
         let (load, silent_end) = (self.load.clone(), self.silent_end.clone());
-        StreamPermit { requests: self.requests.clone(), load, silent_end }
+        StreamPermit { requests: self.requests.clone(), load, need, silent_end }
+    }
+}
+
+impl ConnectionLoad {
+    /// Whether such a body can be sent, whatever the member reads of others. `window`: the room that no stream has yet.
+    fn has_room_for(&self, need: BodyNeed, window: usize) -> bool {
+        let bytes = match need {
+            BodyNeed::Nothing => return true,
+            BodyNeed::AtOnce(bytes) => bytes,
+            BodyNeed::AsRead => AT_ONCE,
+        };
+        self.as_read == 0 && window >= self.at_once + bytes
+    }
+}
+
+impl StreamPermit {
+    /// The member has got the body, or gets no more of it.
+    pub fn body_ends(&mut self) {
+        match std::mem::replace(&mut self.need, BodyNeed::Nothing) {
+            BodyNeed::Nothing => {}
+            BodyNeed::AtOnce(bytes) => lock(&self.load).at_once -= bytes,
+            BodyNeed::AsRead => lock(&self.load).as_read -= 1,
+        }
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
+        self.body_ends();
         let mut load = lock(&self.load);
         load.streams -= 1;
         load.idle_since = Instant::now();
@@ -225,7 +295,7 @@ mod tests {
         let address = Address::Tcp("127.0.0.1".into(), unread.local_addr().unwrap().port());
         let connector = Connector { protocol: MemberProtocol::Http2, ..address.into() };
         let all = Http2Connections::new(None);
-        let permit = all.permit(&connector, &Limits::default(), Duration::from_secs(30)).await.unwrap();
+        let permit = permit_of(&all, &connector, BodyNeed::Nothing).await;
         pause();
         // More than all buffers of the kernel hold.
         let large = "x".repeat(1 << 20);
@@ -263,10 +333,40 @@ mod tests {
         Connector { protocol: MemberProtocol::Http2, ..address.into() }
     }
 
+    async fn permit_of(all: &Http2Connections, connector: &Connector, need: BodyNeed) -> StreamPermit {
+        all.permit(connector, &Limits::default(), Duration::from_secs(30), need).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_body_shares_its_connection_with_no_other_that_may_take_the_window() {
+        let (connector, all) = (member().await, Http2Connections::new(None));
+        let mut permits = Vec::new();
+        for (need, connections) in [
+            (BodyNeed::AsRead, 1),
+            (BodyNeed::Nothing, 1),
+            (BodyNeed::AtOnce(100), 2),
+            (BodyNeed::AtOnce(100), 2),
+            (BodyNeed::AsRead, 2),
+            (BodyNeed::AsRead, 3),
+        ] {
+            permits.push(permit_of(&all, &connector, need).await);
+            assert_eq!(all.open().len(), connections, "{need:?}");
+        }
+        drop(all.share(BodyNeed::AsRead).expect("room without a connection of its own"));
+        permits[0].body_ends();
+        permits.push(permit_of(&all, &connector, BodyNeed::AsRead).await);
+        assert_eq!(all.open().len(), 3, "there is room again");
+        permits.clear();
+        for open in all.open().iter() {
+            let load = lock(&open.load);
+            assert_eq!((load.streams, load.at_once, load.as_read), (0, 0, 0));
+        }
+    }
+
     #[tokio::test]
     async fn a_connection_has_no_more_streams_than_its_window_has_room_for() {
-        let (connector, limits, all) = (member().await, Limits::default(), Http2Connections::new(None));
-        let permit = async || all.permit(&connector, &limits, Duration::from_secs(30)).await.unwrap();
+        let (connector, all) = (member().await, Http2Connections::new(None));
+        let permit = async || permit_of(&all, &connector, BodyNeed::Nothing).await;
         let first = permit().await;
         // The limit of the member is known once it has answered.
         let request = Request::get("http://a.test/").body(()).unwrap();
@@ -285,10 +385,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_old_connection_gets_no_new_streams_and_stays_until_its_last_one_has_ended() {
-        let (connector, limits) = (member().await, Limits::default());
+        let connector = member().await;
         for (max_age, connections) in [(None, 1), (Some(Duration::ZERO), 2)] {
             let all = Http2Connections::new(max_age);
-            let permit = async || all.permit(&connector, &limits, Duration::from_secs(30)).await.unwrap();
+            let permit = async || permit_of(&all, &connector, BodyNeed::Nothing).await;
             let [first, second] = [permit().await, permit().await];
             assert_eq!(all.open().len(), connections, "{max_age:?}");
             drop((first, second));

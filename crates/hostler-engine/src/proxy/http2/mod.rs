@@ -15,7 +15,7 @@ use http::Request;
 use http::uri::Scheme;
 
 pub(super) use connection::Http2Connections;
-use connection::StreamPermit;
+use connection::{AT_ONCE, BodyNeed, StreamPermit};
 pub(super) use stream::{Fault, MemberStream};
 
 use super::upload::Upload;
@@ -91,9 +91,13 @@ async fn permit(
     thread: usize,
 ) -> Result<StreamPermit, Failure> {
     exchange.prepares();
-    let time_limit = settings.connect_timeout;
-    let mut permitting =
-        Box::pin(lease.http2_connections(thread).permit(&lease.connector, &settings.limits, time_limit));
+    let (time_limit, need) = (settings.connect_timeout, body_need(exchange));
+    let mut permitting = Box::pin(lease.http2_connections(thread).permit(
+        &lease.connector,
+        &settings.limits,
+        time_limit,
+        need,
+    ));
     let outcome = poll_fn(|cx| match permitting.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome),
         Poll::Pending => exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut)),
@@ -101,6 +105,14 @@ async fn permit(
     let outcome = outcome.await;
     exchange.awaits();
     outcome
+}
+
+fn body_need(exchange: &Exchange) -> BodyNeed {
+    match &exchange.body {
+        Body::None => BodyNeed::Nothing,
+        Body::Memory(bytes) if bytes.len() <= AT_ONCE => BodyNeed::AtOnce(bytes.len()),
+        Body::Memory(_) | Body::Spilled(..) | Body::Streaming => BodyNeed::AsRead,
+    }
 }
 
 /// Why there is no answer, and the lease.

@@ -107,6 +107,7 @@ impl MemberStream {
         if self.send_failed {
             self.outbox.clear();
             self.sending.clear();
+            self.permit.body_ends();
         }
         Poll::Ready(())
     }
@@ -137,6 +138,7 @@ impl MemberStream {
             Some(Some(trailers)) => stream.send_trailers(trailers.to_http2_trailers())?,
         }
         self.to_send = None;
+        self.permit.body_ends();
         Poll::Ready(Ok(()))
     }
 
@@ -254,6 +256,7 @@ impl MemberStream {
     /// Tells the member that its answer is not needed.
     pub fn hang_up(&mut self) {
         self.send_failed = true;
+        self.permit.body_ends();
         // Dropping both handles resets the stream.
         (self.to_send, self.answer) = (None, StreamAnswer::Whole);
     }

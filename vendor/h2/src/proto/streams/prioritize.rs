@@ -104,6 +104,11 @@ impl Prioritize {
         }
     }
 
+    /// Returns the connection's capacity that is not assigned to any stream
+    pub fn unassigned_capacity(&self) -> WindowSize {
+        self.flow.available().as_size()
+    }
+
     pub(crate) fn max_buffer_size(&self) -> usize {
         self.max_buffer_size
     }

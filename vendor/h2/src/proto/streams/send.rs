@@ -69,6 +69,11 @@ impl Send {
         self.max_header_list_size
     }
 
+    /// Returns the connection's capacity that is not assigned to any stream
+    pub fn unassigned_capacity(&self) -> WindowSize {
+        self.prioritize.unassigned_capacity()
+    }
+
     /// Returns the initial send window size
     pub fn init_window_sz(&self) -> WindowSize {
         self.init_window_sz

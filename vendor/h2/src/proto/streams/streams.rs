@@ -386,6 +386,11 @@ where
         me.actions.send.max_header_list_size()
     }
 
+    pub fn current_unassigned_capacity(&self) -> usize {
+        let me = self.inner.lock().unwrap();
+        me.actions.send.unassigned_capacity() as usize
+    }
+
     pub fn current_max_recv_streams(&self) -> usize {
         let me = self.inner.lock().unwrap();
         me.counts.max_recv_streams()
