@@ -82,13 +82,7 @@ pub async fn forward<D: Downstream>(
     exchange.log_facts.member = Some(lease.label.clone());
     // Few HTTP/2 servers support tunnels, and nearly all of them speak HTTP/1.1 too.
     if lease.connector.spoken() == MemberProtocol::Http2 && exchange.offer.is_none() {
-        return match Box::pin(http2::forward(exchange, client, lease, settings, thread)).await {
-            Err((Failure::Tls(TlsFault::NoHttp2, _), Some(lease))) => {
-                fall_back(&lease);
-                Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
-            }
-            outcome => outcome.map_err(end_lease),
-        };
+        return Box::pin(over_http2(exchange, client, lease, settings, thread)).await;
     }
     // The slot was granted just now, so its time is the current time.
     let now = lease.since();
@@ -106,6 +100,23 @@ pub async fn forward<D: Downstream>(
         }
     }
     Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
+}
+
+/// In HTTP/2, if the member offers it.
+async fn over_http2<D: Downstream>(
+    exchange: &mut Exchange,
+    client: &mut D,
+    lease: Lease<Endpoint>,
+    settings: &CallSettings,
+    thread: usize,
+) -> Result<CallBox, Failure> {
+    match http2::forward(exchange, client, lease, settings, thread).await {
+        Err((Failure::Tls(TlsFault::NoHttp2, _), Some(lease))) => {
+            fall_back(&lease);
+            on_new_connection(exchange, client, lease, settings, thread).await
+        }
+        outcome => outcome.map_err(end_lease),
+    }
 }
 
 /// Sends the request to the leased member, and does not wait for the answer. `is_first`: it may go over a kept connection. Also says whether
