@@ -15,6 +15,7 @@ mod pattern;
 pub mod reference;
 mod resolve;
 mod resolved;
+mod route_naming;
 mod schema;
 mod shape;
 mod source;
@@ -46,6 +47,7 @@ pub use resolved::{
     Poison, Pool, PoolMembers, Postal, Queue, RateLimit, Redirect, Registrar, RequestRate, Respond, Rewrite,
     Route, Server, StaticFiles, Sticky, Target, Tls, Traces,
 };
+pub use route_naming::RouteNaming;
 pub use source::{Given, Setting};
 pub use value::{
     AutoOrOff, ClientLimit, Delay, ListenAddress, Origin, Period, SHELL_OPERATORS, Secret, ShowSize,

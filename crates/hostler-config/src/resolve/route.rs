@@ -12,6 +12,7 @@ use crate::error::nearest;
 use crate::file::{self, Buffer, EarlyHintLinks, File, Priority};
 use crate::pattern::MatchPattern;
 use crate::resolved::{Changes, Conditions, EarlyHints, HeaderChange, Route, StaticFiles, Target};
+use crate::route_naming::RouteNaming;
 
 /// The keys of targets.
 const TARGETS: [&str; 6] = ["pool", "static", "redirect", "respond", "geo", "postal"];
@@ -24,18 +25,6 @@ fn one_of(keys: &[&str]) -> String {
     format!("{} or {last}", others.join(", "))
 }
 
-/// The name of a route. Two routes whose conditions are about the same differ in a number.
-fn unique_name(
-    names: &mut HashMap<String, usize>,
-    pattern: &MatchPattern,
-    when: Option<&Conditions>,
-) -> String {
-    let name = when.map_or_else(|| pattern.to_string(), |when| format!("{pattern} when {when}"));
-    let count = names.entry(name.clone()).or_default();
-    *count += 1;
-    if *count == 1 { name } else { format!("{name} ({count})") }
-}
-
 impl Resolver<'_> {
     /// The meaning of `[[routes]]`, or the default route.
     pub(super) fn routes(&mut self, file: &File, compress: Option<&Arc<EncodingPlan>>) -> Vec<Route> {
@@ -44,7 +33,7 @@ impl Resolver<'_> {
             return self.catch_all(file, compress);
         }
         let mut seen: HashMap<(MatchPattern, Option<Conditions>), KeyPath> = HashMap::new();
-        let mut names = HashMap::new();
+        let mut naming = RouteNaming::default();
         let mut routes = Vec::new();
         for (index, written) in file.routes.iter().enumerate() {
             let path = list.index(index);
@@ -69,7 +58,7 @@ impl Resolver<'_> {
                     self.warn_of_a_late_fallback(&path, name, *request_timeout);
                 }
                 routes.push(Route {
-                    name: unique_name(&mut names, &pattern, when.as_ref()),
+                    name: naming.name(&pattern, when.as_ref()),
                     pattern,
                     when,
                     rate_limit: self.rate_limit(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::{EncoderMemory, Usage};
 use hostler_config::tls::{Certificate, Terminator};
+use hostler_config::{Conditions, MatchPattern};
 use hostler_dispatch::{Pool, PoolSnapshot};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
@@ -94,7 +95,10 @@ pub struct Registrations {
 /// A configured route in the Status.
 #[derive(Clone)]
 pub struct RouteSource {
+    /// Its name: the pattern with what its conditions are about.
     pub pattern: Arc<str>,
+    /// The pattern and the conditions. No other route has both.
+    pub matching: (MatchPattern, Option<Conditions>),
     /// A description of the target.
     pub target: String,
     /// The pool, if the target is one.

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers};
+use hostler_config::{self as config, Buffer, Config, HeaderChange, MatchPattern, PoolMembers, RouteNaming};
 use hostler_engine::cache::{Caching, SharedCache};
 use hostler_engine::exchange::{Edit, RouteAccount};
 use hostler_engine::files::Files;
@@ -40,12 +40,10 @@ pub(super) struct RouteTarget<'b> {
 /// Builds the routes. A route that existed before keeps its counters, and the buckets of its rate limit.
 pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
-    let before: HashMap<&str, &RouteSource> =
-        before.iter().map(|source| (&*source.pattern, source)).collect();
-    for written in &config.routes {
-        let known = before.get(written.name.as_str());
+    for (written, (name, known)) in config.routes.iter().zip(named(config, before)) {
         let kept = RouteSource {
-            pattern: written.name.as_str().into(),
+            pattern: name.into(),
+            matching: (written.pattern.clone(), written.when.clone()),
             target: String::new(),
             pool: None,
             early_hints: None,
@@ -76,6 +74,28 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
     // Among routes with the same pattern, those with conditions are asked first.
     table.sort_by_key(|(_, route)| route.when.is_none());
     RouteTables { table, listed, weak }
+}
+
+/// The name of each route, and the route from before the reload that it goes on from. That is the one with the same pattern and conditions,
+/// whose name it keeps: the number in it says the place in the file, which may be another one now. If the conditions have changed, it is
+/// the one of the same name, unless that goes on as another route.
+fn named<'b>(config: &Config, before: &'b [RouteSource]) -> Vec<(String, Option<&'b RouteSource>)> {
+    let by_matching: HashMap<_, _> = before.iter().map(|source| (&source.matching, source)).collect();
+    let by_name: HashMap<&str, _> = before.iter().map(|source| (&*source.pattern, source)).collect();
+    let matching = |route: &config::Route| (route.pattern.clone(), route.when.clone());
+    let equal = config.routes.iter().map(|route| by_matching.get(&matching(route)).copied());
+    let equal: Vec<_> = equal.collect();
+    let mut naming = RouteNaming::default();
+    equal.iter().flatten().for_each(|source| naming.keep(&source.pattern));
+    let name = |(route, equal): (&config::Route, Option<&'b RouteSource>)| match equal {
+        Some(source) => (source.pattern.to_string(), Some(source)),
+        None => {
+            let name = naming.name(&route.pattern, route.when.as_ref());
+            let known = by_name.get(name.as_str()).copied();
+            (name, known)
+        }
+    };
+    config.routes.iter().zip(equal).map(name).collect()
 }
 
 fn rate_limit(written: &config::Route, before: &RouteSource) -> Option<Arc<RateLimiter>> {

@@ -283,6 +283,40 @@ async fn a_reload_changes_conditions_and_keeps_the_counters_of_the_others() {
 }
 
 #[tokio::test]
+async fn routes_that_change_their_places_keep_their_names_their_counters_and_their_limits() {
+    let route = |version: &str| {
+        let limit = "rate_limit = { requests = 2, per = '1h', dry_run = true }\n";
+        says("/a", &format!("header = {{ X-Version = '{version}' }}"), version) + limit
+    };
+    let site = site(&(route("1") + &route("2") + &says("*", "", "other"))).start().await;
+    for _ in 0..3 {
+        asked(&site, "GET /a", "X-Version: 2\r\n").await.assert_ok("2");
+    }
+    asked(&site, "GET /a", "X-Version: 1\r\n").await.assert_ok("1");
+    site.exchanges(4).await;
+
+    // Version 3 is new and comes first, and the others change their places.
+    site.rewrite(&(route("3") + &route("2") + &route("1") + &says("*", "", "other")));
+    site.command(&["reload"]).await.assert_exit(0);
+    asked(&site, "GET /a", "X-Version: 2\r\n").await.assert_ok("2");
+    let rows = eventually("the counters", async || {
+        let status = site.status().await;
+        let routes = status["routes"].as_array().unwrap();
+        let row = |route: &serde_json::Value| {
+            let limit = &route["rate_limit"];
+            let counts =
+                [&route["answers"]["2xx"], &limit["would_refuse"]].map(|count| count.as_u64().unwrap());
+            (route["pattern"].as_str().unwrap().to_owned(), counts)
+        };
+        let rows: Vec<_> = routes[..3].iter().map(row).collect();
+        (rows.iter().map(|(_, [answers, _])| answers).sum::<u64>() == 5).then_some(rows)
+    })
+    .await;
+    let name = |end: &str| format!("/a when header x-version{end}");
+    assert_eq!(rows, [(name(" (3)"), [0, 0]), (name(" (2)"), [4, 2]), (name(""), [1, 0])]);
+}
+
+#[tokio::test]
 async fn two_equal_routes_are_an_error_with_both_lines() {
     let config = says("/a", "method = 'GET'", "one") + &says("/a", "method = ['GET']", "two");
     let plan = site(&config);
