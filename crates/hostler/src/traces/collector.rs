@@ -1,12 +1,12 @@
 //! Sends one message to a collector, by OTLP over HTTP, with TLS if its address says so. Knows no spans and no batches.
 
 use std::fmt::Display;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hostler_config::CollectorAddress;
 use hostler_engine::proxy::{Connector, MemberProtocol, MemberTls};
-use hostler_wire::Address;
+use hostler_wire::{Address, parse_http_date};
 use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -110,7 +110,7 @@ async fn read(answer: Response<Incoming>) -> Result<SpansTaken, SendError> {
         return Err(SendError {
             why: format!("it answered {status}"),
             is_final,
-            wait: wait(answer.headers()),
+            wait: wait(answer.headers(), SystemTime::now()),
         });
     }
     // Only an answer in the usual form says something. The spans have arrived in any case.
@@ -129,10 +129,14 @@ fn again(error: &dyn Display) -> SendError {
     SendError { why: error.to_string(), is_final: false, wait: None }
 }
 
-/// `Retry-After` in seconds.
-fn wait(fields: &HeaderMap) -> Option<Duration> {
-    let seconds = fields.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+/// `Retry-After`, in seconds or as a date (RFC 9110 section 10.2.3). A date that is over asks for no wait.
+fn wait(fields: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let value = fields.get(RETRY_AFTER)?.as_bytes();
+    let wait = match std::str::from_utf8(value).ok()?.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => parse_http_date(value)?.duration_since(now).unwrap_or_default(),
+    };
+    Some(wait.min(LONGEST_WAIT))
 }
 
 #[cfg(test)]
@@ -141,16 +145,20 @@ mod tests {
 
     #[test]
     fn a_busy_collector_says_how_long_to_wait_up_to_a_limit() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_792_567_673);
         for (field, expected) in [
             ("7", Some(Duration::from_secs(7))),
             ("999999999", Some(LONGEST_WAIT)),
             ("soon", None),
             ("-1", None),
-            ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+            ("Wed, 21 Oct 2026 07:28:00 GMT", Some(Duration::from_secs(7))),
+            ("Wed, 21 Oct 2026 08:28:00 GMT", Some(LONGEST_WAIT)),
+            ("Wed, 21 Oct 2026 07:27:00 GMT", Some(Duration::ZERO)),
+            ("Wed, 21 Oct 2026", None),
         ] {
             let fields = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(field))]);
-            assert_eq!(wait(&fields), expected, "{field}");
+            assert_eq!(wait(&fields, now), expected, "{field}");
         }
-        assert_eq!(wait(&HeaderMap::new()), None);
+        assert_eq!(wait(&HeaderMap::new(), now), None);
     }
 }
