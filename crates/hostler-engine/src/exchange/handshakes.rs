@@ -9,7 +9,9 @@ use serde::Serialize;
 /// Counters of all threads. They only grow.
 #[derive(Debug, Default)]
 pub struct Handshakes {
-    completed: AtomicU64,
+    /// Completed without an earlier session. Counted apart from those with one: a difference of two counters that are read one after the
+    /// other could become smaller, and Prometheus takes that for a new process.
+    full: AtomicU64,
     resumed: AtomicU64,
     /// A lock is cheap compared with a failed handshake.
     failed: Mutex<BTreeMap<&'static str, u64>>,
@@ -28,10 +30,8 @@ pub struct HandshakesView {
 
 impl Handshakes {
     pub fn count(&self, resumed: bool) {
-        self.completed.fetch_add(1, Ordering::Relaxed);
-        if resumed {
-            self.resumed.fetch_add(1, Ordering::Relaxed);
-        }
+        let count = if resumed { &self.resumed } else { &self.full };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn count_failed(&self, reason: &'static str) {
@@ -39,10 +39,31 @@ impl Handshakes {
     }
 
     pub fn view(&self) -> HandshakesView {
+        let resumed = self.resumed.load(Ordering::Relaxed);
         HandshakesView {
-            completed: self.completed.load(Ordering::Relaxed),
-            resumed: self.resumed.load(Ordering::Relaxed),
+            completed: self.full.load(Ordering::Relaxed) + resumed,
+            resumed,
             failed: self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resumed_handshake_never_counts_as_a_full_one() {
+        let handshakes = Handshakes::default();
+        handshakes.count(false);
+        std::thread::scope(|scope| {
+            let counting = scope.spawn(|| (0..100_000).for_each(|_| handshakes.count(true)));
+            while !counting.is_finished() {
+                let view = handshakes.view();
+                assert_eq!(view.completed - view.resumed, 1);
+            }
+        });
+        let view = handshakes.view();
+        assert_eq!((view.completed, view.resumed), (100_001, 100_000));
     }
 }
