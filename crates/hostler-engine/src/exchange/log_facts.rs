@@ -32,6 +32,8 @@ pub struct LogFacts {
     pub moved: Option<&'static str>,
     /// The status that was sent to the client. 0: none.
     pub status: u16,
+    /// The status of the answer to the last attempt. None: there is none. The client may get another one, such as that of a stored answer.
+    pub member_status: Option<u16>,
     /// The reason of a refusal.
     pub refusal: Option<&'static str>,
     /// The answer is the route's fallback.

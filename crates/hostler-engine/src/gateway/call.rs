@@ -117,6 +117,7 @@ fn hedge_of<'a>(target: &'a PoolTarget, stay: Option<&Stay>) -> Option<&'a Hedge
 
 /// A member has answered. The answer may teach the links that other requests of the route are sent while they wait.
 fn answered_by(policy: &(impl RetryPolicy + ?Sized), route: &Route, exchange: &mut Exchange, call: &CallBox) {
+    exchange.log_facts.member_status = Some(call.answer().status);
     policy.answered(exchange, call.answer());
     if let Some(hints) = &route.early_hints {
         hints.learn(exchange, call.answer(), call.release());
@@ -164,6 +165,7 @@ fn begin(
         return None;
     }
     exchange.log_facts.attempts += 1;
+    exchange.log_facts.member_status = None;
     policy.begin(&attempt, exchange);
     Some((lease.member(), lease))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hostler_engine::exchange::trace::{CacheStep, span_id, trace_state_of};
-use hostler_engine::exchange::{Exchange, Protocol, TraceContext, clock};
+use hostler_engine::exchange::{Exchange, LogFacts, Protocol, TraceContext, clock};
 use hostler_engine::journal::LogRules;
 use hostler_wire::Version;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -81,7 +81,8 @@ impl SpanTree<'_> {
             server.flags |= PARENT_IS_REMOTE;
         }
         server.attributes = server_attributes(self.exchange);
-        server.status = status(self.exchange, 500);
+        let facts = &self.exchange.log_facts;
+        server.status = (facts.status >= 500 || facts.aborted.is_some()).then(error);
         server
     }
 
@@ -119,7 +120,7 @@ impl SpanTree<'_> {
             let mut worker = self.child(method(exchange), SpanKind::Client, &slot.span_id, during);
             worker.span_id = self.context.client_span.to_vec();
             worker.attributes = worker_attributes(exchange);
-            worker.status = status(exchange, 400);
+            worker.status = worker_error(&exchange.log_facts).map(|_| error());
             spans.extend([slot, worker]);
         }
     }
@@ -210,7 +211,8 @@ fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     list.extend(some("hostler.refusal", facts.refusal));
     list.extend(some("hostler.cache", facts.cached()));
     list.extend(some("hostler.aborted", facts.aborted));
-    list.extend(outcome(exchange, 500));
+    list.extend((facts.status > 0).then(|| status_code(facts.status)));
+    list.extend(server_error(facts).map(|kind| text("error.type", kind)));
     list
 }
 
@@ -241,7 +243,8 @@ fn worker_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     if facts.attempts > 1 {
         list.push(number("http.request.resend_count", facts.attempts - 1));
     }
-    list.extend(outcome(exchange, 400));
+    list.extend(facts.member_status.map(status_code));
+    list.extend(worker_error(facts).map(|kind| text("error.type", kind)));
     list
 }
 
@@ -250,23 +253,28 @@ fn request_method(exchange: &Exchange) -> KeyValue {
     text("http.request.method", if known == "HTTP" { "_OTHER" } else { known })
 }
 
-/// The status that was sent, and the kind of the error if there was one. `least`: the lowest status that is an error.
-fn outcome(exchange: &Exchange, least: u16) -> Vec<KeyValue> {
-    let facts = &exchange.log_facts;
-    let sent = (facts.status > 0).then(|| number("http.response.status_code", facts.status));
-    let kind = match facts.refusal.or(facts.aborted) {
-        Some(word) => Some(text("error.type", word)),
-        None if facts.status >= least => Some(text("error.type", facts.status.to_string())),
-        None => None,
-    };
-    sent.into_iter().chain(kind).collect()
+fn status_code(status: u16) -> KeyValue {
+    number("http.response.status_code", status)
 }
 
-/// `least`: by the semantic conventions a server's span is an error for 5xx only, a client's span for 4xx too.
-fn status(exchange: &Exchange, least: u16) -> Option<Status> {
-    let facts = &exchange.log_facts;
-    let is_error = facts.status >= least || facts.aborted.is_some();
-    is_error.then(|| Status { code: StatusCode::Error as i32, message: String::new() })
+/// The kind of the error of the request. By the semantic conventions a server's span is an error for 5xx only.
+fn server_error(facts: &LogFacts) -> Option<String> {
+    let word = facts.refusal.or(facts.aborted).map(str::to_owned);
+    word.or_else(|| (facts.status >= 500).then(|| facts.status.to_string()))
+}
+
+/// The kind of the error of the call. The client may have got another answer than the worker's: a stored one, a fallback or a refusal. By
+/// the semantic conventions a client's span is an error for 4xx, too, and `_OTHER` is an error without a name.
+fn worker_error(facts: &LogFacts) -> Option<String> {
+    match (facts.refusal.or(facts.aborted), facts.member_status) {
+        (Some(word), _) => Some(word.into()),
+        (None, Some(status)) => (status >= 400).then(|| status.to_string()),
+        (None, None) => Some("_OTHER".into()),
+    }
+}
+
+fn error() -> Status {
+    Status { code: StatusCode::Error as i32, message: String::new() }
 }
 
 /// The beginning of a text, so that the spans of a request stay small.

@@ -211,6 +211,33 @@ async fn the_cache_has_a_span_with_what_it_did() {
 }
 
 #[tokio::test]
+async fn the_span_of_the_worker_has_its_own_answer_and_not_that_of_the_client() {
+    let (collector, address) = SpanReceiver::start().await;
+    let fields = "Cache-Control: max-age=0, stale-if-error=60\r\nETag: \"v1\"\r\n";
+    let answers = [
+        text(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok")),
+        text(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n")),
+        text("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    let lost = vec![vec![Step::Close]; 10];
+    let app = upstream().in_turn([answers.to_vec(), lost].concat()).start().await;
+    let config = format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1\n{CACHED}");
+    let site = site(&config).with("app", &app).start().await;
+    let cases =
+        [(Some("200"), None), (Some("304"), None), (Some("503"), Some("503")), (None, Some("_OTHER"))];
+    for (at, (status, error)) in cases.into_iter().enumerate() {
+        let trace = format!("{:032x}", at + 1);
+        get_with(&site, "/x", &format!("traceparent: 00-{trace}-{PARENT}-01\r\n")).await;
+        let spans = collector.of_trace(&trace).await;
+        let (server, worker) = (&spans[0], spans.last().unwrap());
+        let code = |span| attribute(span, "http.response.status_code");
+        assert_eq!((code(server).as_deref(), code(worker).as_deref()), (Some("200"), status), "{spans:?}");
+        assert_eq!((worker.kind, attribute(worker, "error.type").as_deref()), (3, error), "{spans:?}");
+        assert_eq!((server.status.is_some(), worker.status.is_some()), (false, error.is_some()), "{spans:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_look_into_memcached_has_a_span() {
     let Some(memcached) = memcached().await else { return };
     let (collector, address) = SpanReceiver::start().await;
