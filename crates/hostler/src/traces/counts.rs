@@ -9,6 +9,7 @@ use serde::Serialize;
 pub struct TraceCounts {
     exported: AtomicU64,
     dropped: AtomicU64,
+    rejected_spans: AtomicU64,
 }
 
 /// The counts at one moment.
@@ -18,6 +19,8 @@ pub struct TracesView {
     pub exported: u64,
     /// Requests whose spans were dropped, because the collector did not take them in time.
     pub dropped: u64,
+    /// Spans of exported requests that the collector has thrown away. It does not say which.
+    pub rejected_spans: u64,
 }
 
 impl TraceCounts {
@@ -31,8 +34,17 @@ impl TraceCounts {
         self.dropped.fetch_add(requests, Ordering::Relaxed);
     }
 
+    /// The collector has thrown away so many of the spans that it has taken.
+    pub fn note_rejected(&self, spans: u64) {
+        self.rejected_spans.fetch_add(spans, Ordering::Relaxed);
+    }
+
     pub fn view(&self) -> TracesView {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        TracesView { exported: get(&self.exported), dropped: get(&self.dropped) }
+        TracesView {
+            exported: get(&self.exported),
+            dropped: get(&self.dropped),
+            rejected_spans: get(&self.rejected_spans),
+        }
     }
 }

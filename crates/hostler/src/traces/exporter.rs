@@ -67,13 +67,16 @@ impl Exporter {
     /// Sends a batch, again and again until the collector takes it. At the end of the program it is sent once.
     async fn export(&mut self, batch: Vec<Vec<Span>>, ending: &mut watch::Receiver<bool>) {
         let requests = batch.len() as u64;
-        let body = Bytes::from(message(batch.into_iter().flatten().collect()).encode_to_vec());
+        let batch: Vec<_> = batch.into_iter().flatten().collect();
+        let spans = batch.len() as u64;
+        let body = Bytes::from(message(batch).encode_to_vec());
         loop {
             let sent = self.collector.send(body.clone()).await;
             self.note(&sent);
             match sent {
-                Ok(_) => {
+                Ok(SpansTaken { rejected, .. }) => {
                     self.counts.note_exported(requests);
+                    self.counts.note_rejected(u64::try_from(rejected).unwrap_or(0).min(spans));
                     return;
                 }
                 Err(error) if error.is_final || *ending.borrow() => {

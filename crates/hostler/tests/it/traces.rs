@@ -351,4 +351,10 @@ async fn spans_that_the_collector_rejects_are_told_once() {
     collector.of("/two").await;
     let told = site.lines().iter().filter(|line| line.contains("rejects spans")).count();
     assert_eq!(told, 1);
+    // The receiver rejects four spans of each batch, and each of the two requests has four. They come in two batches.
+    let traces = eventually("both batches to be counted", async || {
+        let traces = site.status().await["traces"].clone();
+        (traces["exported"] == 2).then_some(traces)
+    });
+    assert_eq!(traces.await["rejected_spans"], 8);
 }

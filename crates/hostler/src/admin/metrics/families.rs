@@ -49,6 +49,7 @@ fn process(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.one(metric::DRAINING, truth(status.state == "draining"))?;
     out.one(metric::TRACES_EXPORTED, status.traces.map(|traces| traces.exported as f64))?;
     out.one(metric::TRACES_DROPPED, status.traces.map(|traces| traces.dropped as f64))?;
+    out.one(metric::TRACES_REJECTED, status.traces.map(|traces| traces.rejected_spans as f64))?;
     out.one(metric::LOG_DROPPED, status.log.dropped as f64)
 }
 

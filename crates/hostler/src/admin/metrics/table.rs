@@ -116,6 +116,7 @@ metrics! {
     LOG_DROPPED: Counter "hostler_log_dropped_lines" [] "Log lines that were dropped because the reader of the log was too slow or a write failed";
     TRACES_EXPORTED: Counter "hostler_traces_exported" [] "Requests whose spans the collector has taken";
     TRACES_DROPPED: Counter "hostler_traces_dropped" [] "Requests whose spans were dropped because the collector did not take them in time";
+    TRACES_REJECTED: Counter "hostler_traces_rejected_spans" [] "Spans that the collector has taken and thrown away";
     CACHE_KEYS: Gauge "hostler_cache_keys" [] "Responses in the cache";
     CACHE_BYTES: Gauge "hostler_cache_bytes" [] "Bytes of the responses in the cache";
     CACHE_LIMIT: Gauge "hostler_cache_limit_bytes" [] "How many bytes the cache may have";
