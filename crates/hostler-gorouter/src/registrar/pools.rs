@@ -50,6 +50,8 @@ pub struct RouteTemplate {
     pub low: Arc<[LowIf]>,
     /// How answers are encoded.
     pub compress: Option<Arc<EncodingPlan>>,
+    /// Count the requests of all registered routes together: there can be 100,000 routes.
+    pub counters: Arc<Counters>,
     pub journal: Journal,
 }
 
@@ -262,9 +264,7 @@ impl Pools {
         if room.has_service == has_service {
             return false;
         }
-        let (pool, counters) = (room.pool.clone(), room.route.counters.clone());
-        let presence = room.presence.clone();
-        let route = self.route(key, (pool, presence), counters, has_service);
+        let route = self.route(key, (room.pool.clone(), room.presence.clone()), has_service);
         if let Some(room) = self.rooms.get_mut(key) {
             room.route = route;
             room.has_service = has_service;
@@ -275,7 +275,7 @@ impl Pools {
     fn room(&self, key: &RouteKey) -> RouteRoom {
         let pool = Pool::new(key.to_string(), self.pool_settings(&RouteOptions::default()));
         let presence: Arc<SharedPresence> = Arc::default();
-        let route = self.route(key, (pool.clone(), presence.clone()), Arc::default(), false);
+        let route = self.route(key, (pool.clone(), presence.clone()), false);
         RouteRoom { pool, route, has_service: false, presence, members: HashMap::new(), left: HashMap::new() }
     }
 
@@ -283,7 +283,6 @@ impl Pools {
         &self,
         key: &RouteKey,
         (pool, presence): (Pool<Endpoint>, Arc<SharedPresence>),
-        counters: Arc<Counters>,
         has_service: bool,
     ) -> Arc<Route> {
         let settings = &self.template.settings;
@@ -322,7 +321,7 @@ impl Pools {
             streams_body: settings.buffer == Buffer::None,
             kind: Some(Arc::new(kind)),
             changes: Changes { compress: self.template.compress.clone(), ..Changes::default() },
-            counters,
+            counters: self.template.counters.clone(),
             ..Route::new(target.name.clone(), Target::Pool(target), settings.max_body_size)
         })
     }

@@ -84,6 +84,8 @@ pub struct Sources {
 
 /// The registrar's part of the Status.
 pub struct Registrations {
+    /// Of the requests of all registered routes.
+    pub counters: Arc<Counters>,
     /// The object for the Status.
     pub status: Box<dyn Fn() -> Value + Send + Sync>,
     /// The answer to `/routes`.
@@ -171,6 +173,8 @@ pub struct Status {
     pub pools: Vec<PoolStatus>,
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registered: Option<CountersView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registrar: Option<Value>,
     pub last_reload: Option<LastReload>,
@@ -296,6 +300,7 @@ impl Sources {
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
+            registered: self.registrations.as_ref().map(|registrations| registrations.counters.view()),
             registrar: self.registrations.as_ref().map(|registrations| (registrations.status)()),
             last_reload: self.last_reload.load().as_deref().cloned(),
             geo: self.geo.load().as_ref().map(|geo| geo.status()),

@@ -286,6 +286,9 @@ fn write_routes(out: &mut String, status: &Value) {
         rows.push(row(text(&route["pattern"]), text(&route["target"]), route));
     }
     rows.push(row("(none)", "", &status["unrouted"]));
+    if status["registered"].is_object() {
+        rows.push(row("(registered)", "", &status["registered"]));
+    }
     out.push('\n');
     write_rows(out, &rows);
     for route in array(&status["routes"]) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
 use hostler_config::{AccessLog, Advertise, Config};
+use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
     AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules, low_requests,
 };
@@ -78,6 +79,8 @@ pub(super) struct Registering {
     pub told: Vec<ToldName>,
     start_delay: Duration,
     is_successor: bool,
+    /// The requests of all registered routes.
+    counters: Arc<Counters>,
 }
 
 impl Registering {
@@ -96,8 +99,10 @@ impl Registering {
         let fair = FairKeys::new(&settings.queue.fair, None);
         let costs = ExpectedCosts::new(settings.queue.short_first, None);
         let low = low_requests(&settings.queue.low);
+        let counters = Arc::<Counters>::default();
         let template = RouteTemplate {
             settings,
+            counters: counters.clone(),
             fair,
             costs,
             low,
@@ -121,7 +126,7 @@ impl Registering {
         let registrar =
             accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
         let is_successor = known.is_some();
-        Some(Self { registrar, tables, connection, told, start_delay, is_successor })
+        Some(Self { registrar, tables, connection, told, start_delay, is_successor, counters })
     }
 
     /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register. A successor
@@ -175,6 +180,7 @@ impl Registering {
         let (status, routes, table) = (registrar.clone(), registrar.clone(), registrar.clone());
         let (counted, listed) = (self.tables.clone(), self.tables.clone());
         Some(Registrations {
+            counters: self.counters.clone(),
             status: Box::new(move || {
                 let mut status = status.status();
                 status["not_served"] = counted.not_served().len().into();

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use hostler_testkit::{ReceivedAnswer, Site, authority, client, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, authority, client, eventually, nats, ok, upstream};
 
-use crate::in_front_of;
 use crate::tls::{ONE, started};
+use crate::{in_front_of, registrar};
 
 const ROUTES: &str = "
     pools.app.concurrency = 1
@@ -69,6 +69,27 @@ async fn a_request_is_counted_by_route_method_and_status() {
     assert_eq!(samples["hostler_slots_granted_total{pool=\"app\"}"], 4.0);
     assert_eq!(samples["hostler_worker_seconds_count{pool=\"app\"}"], 4.0);
     assert!(samples["hostler_worker_seconds_sum{pool=\"app\"}"] > 0.0);
+}
+
+#[tokio::test]
+async fn registered_routes_count_together() {
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().script(|_| ok("here")).start().await;
+    let site = registrar::site_on(&nats, "").await;
+    let said = registrar::registration(&app, &["one.test", "two.test"]);
+    registrar::say(&registrar::client(&nats).await, "router.register", &said).await;
+    for host in ["one.test", "two.test"] {
+        registrar::answers(&site, host, "/", "here").await;
+    }
+    eventually("both requests to be counted", async || {
+        (site.status().await["registered"]["answers"]["2xx"] == 2).then_some(())
+    })
+    .await;
+    let labels = "http_request_method=\"GET\",http_response_status_code=\"200\",http_route=\"(registered)\",url_scheme=\"http\"";
+    let count = format!("http_server_request_duration_seconds_count{{{labels}}}");
+    assert_eq!(samples(&site).await.get(&count), Some(&2.0));
+    let shown = site.command(&["status"]).await.stdout.clone();
+    assert!(shown.lines().any(|line| line.trim_start().starts_with("(registered)")), "{shown}");
 }
 
 #[tokio::test]

@@ -226,7 +226,8 @@ fn pool_sample(source: &PoolSource, before: &mut PoolBefore, seconds: f64) -> Po
 
 fn totals(sources: &Sources) -> RouteTotals {
     let routes = sources.routes.load();
-    let all = routes.iter().map(|route| &route.counters).chain([&sources.unrouted]);
+    let registered = sources.registrations.iter().map(|registrations| &registrations.counters);
+    let all = routes.iter().map(|route| &route.counters).chain([&sources.unrouted]).chain(registered);
     let mut totals = RouteTotals::default();
     for view in all.map(|counters| counters.view()) {
         totals.requests += view.answers.values().sum::<u64>();

@@ -60,7 +60,9 @@ fn health(out: &mut MetricWriter<'_>, health: &HealthView) -> fmt::Result {
 fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     // The label of requests that match no route is empty, as the conventions ask.
     let configured = status.routes.iter().map(|RouteStatus { pattern, counters, .. }| (&**pattern, counters));
-    let all: Vec<_> = configured.chain([("", &status.unrouted)]).collect();
+    // There can be 100,000 registered routes, so they have one label. No pattern has parentheses in its host.
+    let registered = status.registered.iter().map(|counters| ("(registered)", counters));
+    let all: Vec<_> = configured.chain([("", &status.unrouted)]).chain(registered).collect();
     let durations = all.iter().flat_map(|(route, counters)| {
         counters.durations.iter().map(|view| {
             let status =

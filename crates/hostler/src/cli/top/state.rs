@@ -218,13 +218,18 @@ pub(super) fn answers(status: &Value) -> u64 {
     let counted = |route: &Value| {
         route["answers"].as_object().into_iter().flat_map(|all| all.values()).map(number).sum::<u64>()
     };
-    array(&status["routes"]).iter().map(counted).sum::<u64>() + counted(&status["unrouted"])
+    of_routes(status).map(counted).sum()
+}
+
+/// What each configured route has counted, what requests without a route have, and what all registered routes have together.
+fn of_routes(status: &Value) -> impl Iterator<Item = &Value> {
+    array(&status["routes"]).iter().chain([&status["unrouted"], &status["registered"]])
 }
 
 /// The refusals of all routes by reason, the most frequent first.
 pub(super) fn refusals(status: &Value) -> Vec<(String, u64)> {
     let mut sums = std::collections::BTreeMap::<&str, u64>::new();
-    for route in array(&status["routes"]).iter().chain([&status["unrouted"]]) {
+    for route in of_routes(status) {
         for (reason, count) in route["refusals"].as_object().into_iter().flatten() {
             *sums.entry(reason).or_default() += number(count);
         }

@@ -42,9 +42,14 @@ function status_({ status, refusal }) {
   return refusal ? { text: `${status} ${refusal}`, act: () => explainRefusal(refusal) } : { text: status || 'client left', kind: status >= 500 ? 'bad' : '' };
 }
 
-function refusals({ routes: all, unrouted }) {
+/** The rows beside those of configured routes. Registered routes count together. */
+function others({ unrouted, registered }) {
+  return [['(no route)', unrouted], ...(registered ? [['(registered)', registered]] : [])];
+}
+
+function refusals(status) {
   const reasons = new Map();
-  for (const [pattern, counters] of [...all.map((route) => [route.pattern, route]), ['(no route)', unrouted]]) {
+  for (const [pattern, counters] of [...status.routes.map((route) => [route.pattern, route]), ...others(status)]) {
     for (const kind of ['refusals', 'fallbacks']) {
       for (const [reason, number] of Object.entries(counters[kind])) {
         const known = reasons.get(reason) ?? { refusals: 0, fallbacks: 0, routes: new Set() };
@@ -80,7 +85,8 @@ function memberRow(pool, each) {
   return [worker(pool.name, name, pool), { text: fault ?? (each.left ? 'leaving' : 'ok'), kind: fault ? 'bad' : '' }, used(each.in_use, each.slots), count(each.granted), '–', '–', '–', '–', '–', millis(each.joined_ms), '–'];
 }
 
-function routes({ routes: all, unrouted, pools }, times) {
+function routes(status, times) {
+  const { routes: all, pools } = status;
   const ledgers = new Map(pools.map(({ name, ledger }) => [name, new Map((ledger?.routes ?? []).map((each) => [each.name, each]))]));
   const cost = (route) => ledgers.get(poolOf(route.target))?.get(route.pattern);
   const row = (name, target, each, time) => {
@@ -93,7 +99,7 @@ function routes({ routes: all, unrouted, pools }, times) {
   };
   const known = (pattern) => (index) => routeTime(times[pattern]?.[['p50', 'p90', 'p99'][index]]);
   table(at('routes'), [['route', 'name'], ['to', 'name'], ['2xx', 'n'], ['3xx', 'n'], ['4xx', 'n'], ['5xx', 'n'], ['p50', 'n'], ['p90', 'n'], ['p99', 'n'], ['from cache', 'n'], ['share of worker CPU', 'n']],
-    [...all.map((route) => row(route.pattern, route.target, { ...route, cpu: part(cost(route)) }, known(route.pattern))), row('(no route)', '', unrouted, () => '–')], '');
+    [...all.map((route) => row(route.pattern, route.target, { ...route, cpu: part(cost(route)) }, known(route.pattern))), ...others(status).map(([name, each]) => row(name, '', each, () => '–'))], '');
 }
 
 /** The pool of a target such as `pool web`, or `static /srv/public, pool web`: there the pool gets what is no file. */
