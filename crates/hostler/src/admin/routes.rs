@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::status::{PoolSource, RouteSource, Sources};
@@ -17,23 +18,49 @@ const NO_STORE: [(header::HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-s
 /// All routes, the configured ones first.
 pub async fn table(State(sources): State<Arc<Sources>>) -> Response {
     let pools = sources.pools.load();
-    // Once for each pool, because many routes may lead to one.
-    let members: HashMap<&str, Vec<Value>> = pools.iter().map(|pool| (&*pool.name, members(pool))).collect();
-    let mut rows: Vec<Value> = sources.routes.load().iter().map(|route| row(route, &members)).collect();
-    if let Some(registrations) = &sources.registrations {
-        rows.extend((registrations.table)());
-    }
-    (NO_STORE, Json(json!({ "routes": rows }))).into_response()
+    let routes = sources.routes.load();
+    // Once for each pool, because many routes may lead to one. The rows share them: a thousand routes to a thousand workers would be a million.
+    let members: HashMap<&str, Vec<PoolMember>> =
+        pools.iter().map(|pool| (&*pool.name, members(pool))).collect();
+    let configured = routes.iter().map(|route| TableRow::Configured(row(route, &members)));
+    let registered = sources.registrations.iter().flat_map(|registrations| (registrations.table)());
+    let routes = configured.chain(registered.map(TableRow::Registered)).collect();
+    (NO_STORE, Json(RouteTable { routes })).into_response()
 }
 
-fn members(pool: &PoolSource) -> Vec<Value> {
+#[derive(Serialize)]
+struct RouteTable<'a> {
+    routes: Vec<TableRow<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum TableRow<'a> {
+    Configured(ConfiguredRow<'a>),
+    Registered(Value),
+}
+
+#[derive(Serialize)]
+struct ConfiguredRow<'a> {
+    route: &'a str,
+    target: &'a str,
+    members: &'a [PoolMember],
+}
+
+#[derive(Serialize)]
+struct PoolMember {
+    address: Arc<str>,
+}
+
+fn members(pool: &PoolSource) -> Vec<PoolMember> {
     let snapshot = pool.pool.snapshot_with(|endpoint| endpoint.label.clone());
-    snapshot.members.iter().map(|member| json!({ "address": member.endpoint })).collect()
+    snapshot.members.into_iter().map(|member| PoolMember { address: member.endpoint }).collect()
 }
 
-fn row(route: &RouteSource, members: &HashMap<&str, Vec<Value>>) -> Value {
+fn row<'a>(route: &'a RouteSource, members: &'a HashMap<&str, Vec<PoolMember>>) -> ConfiguredRow<'a> {
     let members = route.pool.as_ref().and_then(|name| members.get(&**name));
-    json!({ "route": route.pattern, "target": route.target, "members": members.map_or(&[][..], Vec::as_slice) })
+    let members = members.map_or(&[][..], Vec::as_slice);
+    ConfiguredRow { route: &route.pattern, target: &route.target, members }
 }
 
 /// The registered routes. Without a registrar the table is empty.
@@ -103,7 +130,28 @@ fn notes(member: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hostler_config::MatchPattern;
+
     use super::*;
+
+    #[test]
+    fn routes_to_one_pool_share_its_members() {
+        let members = HashMap::from([("web", vec![PoolMember { address: "1".into() }])]);
+        let route = |pattern: &str| RouteSource {
+            pattern: pattern.into(),
+            matching: (MatchPattern::ALL, None),
+            target: "pool web".into(),
+            pool: Some("web".into()),
+            counters: Arc::default(),
+            rate_limit: None,
+            early_hints: None,
+        };
+        let routes = [route("/a"), route("/b")];
+        let [one, other] = routes.each_ref().map(|route| row(route, &members));
+        assert!(std::ptr::eq(one.members, other.members));
+        let shown = serde_json::to_value(TableRow::Configured(one)).unwrap();
+        assert_eq!(shown, json!({ "route": "/a", "target": "pool web", "members": [{ "address": "1" }] }));
+    }
 
     #[test]
     fn the_workers_of_a_pool_take_one_line() {
