@@ -187,7 +187,9 @@ fn method(exchange: &Exchange) -> &'static str {
 
 fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     let facts = &exchange.log_facts;
-    let lossy = |bytes| clipped(&String::from_utf8_lossy(bytes)).to_owned();
+    // Clipped when the secrets are out: the `@` that makes a text a password may be far behind it.
+    let (path, host) = (String::from_utf8_lossy(exchange.path()), String::from_utf8_lossy(exchange.host()));
+    let (path, host) = (LogRules::default().redacted_target(&path), LogRules::redacted_host(&host));
     let version = match (exchange.protocol, exchange.head.version) {
         (Protocol::Http2, _) => "2",
         (_, Version::Http10) => "1.0",
@@ -196,13 +198,13 @@ fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     // Without the query: secrets are there.
     let mut list = vec![
         request_method(exchange),
-        text("url.path", LogRules::default().redacted_target(&lossy(exchange.path()))),
+        text("url.path", clipped(&path)),
         text("url.scheme", exchange.scheme.as_str()),
         text("client.address", exchange.client.ip.to_string()),
         text("network.protocol.version", version),
         text("hostler.request_id", exchange.id.as_str()),
     ];
-    let (address, port) = server(&LogRules::redacted_host(&lossy(exchange.host())));
+    let (address, port) = server(clipped(&host));
     list.extend(address);
     list.extend(port);
     let some = |key, value: Option<&str>| value.map(|value| text(key, value));

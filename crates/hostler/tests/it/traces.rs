@@ -68,6 +68,18 @@ async fn what_a_client_sends_makes_no_large_spans() {
 }
 
 #[tokio::test]
+async fn a_password_is_in_no_span_however_long_it_is() {
+    let (collector, address) = SpanReceiver::start().await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
+    let with_password = format!("me:{}@a.test", "p".repeat(3000));
+    let head = format!("GET /https://{with_password}/ HTTP/1.1\r\nHost: {with_password}\r\n\r\n");
+    site.send(head).await.assert_status(400);
+    let spans = collector.of("/https://[redacted]@a.test/").await;
+    assert_eq!(attribute(&spans[0], "server.address").as_deref(), Some("[redacted]@a.test"));
+}
+
+#[tokio::test]
 async fn an_invalid_context_begins_a_new_trace_without_the_clients_state() {
     let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
