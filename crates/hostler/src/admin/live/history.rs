@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::quantile::{quantile, since};
-use crate::admin::status::{PoolSource, Sources};
+use crate::admin::status::{PoolSource, RouteSource, Sources};
 
 /// The time between two samples.
 pub const STEP: Duration = Duration::from_secs(5);
@@ -117,7 +117,7 @@ impl LiveHistory {
         }
         marks.into_iter().for_each(|text| self.mark(at, text));
         if self.taken.is_multiple_of(SAMPLES_A_MINUTE) {
-            self.note_routes(sources);
+            self.note_routes(&sources.routes.load());
         }
         self.taken += 1;
         let sample = Arc::new(HistorySample { at, requests, errors, refused, pools });
@@ -150,8 +150,7 @@ impl LiveHistory {
     }
 
     /// The percentiles of each configured route.
-    pub fn route_times(&self, sources: &Sources) -> BTreeMap<Arc<str>, RouteTimes> {
-        let routes = sources.routes.load();
+    pub fn route_times(&self, routes: &[RouteSource]) -> BTreeMap<Arc<str>, RouteTimes> {
         let times = routes.iter().map(|route| {
             let now = buckets(&route.counters);
             let before = self.routes.get(&route.pattern).and_then(VecDeque::front);
@@ -163,12 +162,13 @@ impl LiveHistory {
         times.collect()
     }
 
-    fn note_routes(&mut self, sources: &Sources) {
-        let routes = sources.routes.load();
+    fn note_routes(&mut self, routes: &[RouteSource]) {
         let patterns: HashSet<&str> = routes.iter().map(|route| &*route.pattern).collect();
         self.routes.retain(|pattern, _| patterns.contains(&**pattern));
-        for route in routes.iter() {
-            let moments = self.routes.entry(route.pattern.clone()).or_default();
+        for route in routes {
+            // A route that a reload has added counts from zero, and not from the first minute after it.
+            let moments = self.routes.entry(route.pattern.clone());
+            let moments = moments.or_insert_with(|| VecDeque::from([BucketCounts::new()]));
             push(moments, buckets(&route.counters), MOST_ROUTE_MOMENTS);
         }
     }
@@ -264,6 +264,9 @@ fn push<T>(ring: &mut VecDeque<T>, value: T, most: usize) {
 
 #[cfg(test)]
 mod tests {
+    use hostler_config::MatchPattern;
+    use hostler_engine::exchange::{Counters, LogFacts, RequestKind, Scheme};
+
     use super::*;
 
     #[test]
@@ -273,6 +276,32 @@ mod tests {
         assert_eq!(history.rates(totals(1000), now), (f64::INFINITY, [0.0; 3]), "nothing is known yet");
         assert_eq!(history.rates(totals(1500), now + STEP), (5.0, [100.0, 10.0, 0.0]));
         assert_eq!(history.rates(totals(1500), now + 2 * STEP), (5.0, [0.0; 3]));
+    }
+
+    #[test]
+    fn a_route_that_a_reload_has_added_has_the_times_of_its_first_minute() {
+        let counters = Arc::<Counters>::default();
+        let route = RouteSource {
+            pattern: "/new".into(),
+            matching: (MatchPattern::ALL, None),
+            target: String::new(),
+            pool: None,
+            counters: counters.clone(),
+            rate_limit: None,
+            early_hints: None,
+        };
+        let (mut history, kind) = (LiveHistory::default(), RequestKind::new(Scheme::Http, b"GET", 200));
+        let count = || counters.count(kind, Duration::from_millis(20), &LogFacts::default());
+        let mut noted = |routes: &[RouteSource]| {
+            history.note_routes(routes);
+            history.route_times(routes).get("/new").map(|times| times.count)
+        };
+        assert_eq!(noted(&[]), None);
+        count();
+        assert_eq!(noted(std::slice::from_ref(&route)), Some(1));
+        // After fifteen minutes it is gone.
+        let later: Vec<_> = (0..MOST_ROUTE_MOMENTS).map(|_| noted(std::slice::from_ref(&route))).collect();
+        assert_eq!((later.first(), later.last()), (Some(&Some(1)), Some(&Some(0))));
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub fn status_event(live: &Live, slowest: &[EndedExchange]) -> Bytes {
     let uptime = i64::try_from(sources.started.elapsed().as_millis()).unwrap_or(i64::MAX);
     let status = LiveStatus {
         status: sources.status(),
-        route_times: live.with_history(|history| history.route_times(sources)),
+        route_times: live.with_history(|history| history.route_times(&sources.routes.load())),
         slowest: slowest.iter().map(|ended| EndedPicture::of(ended, sources.started)).collect(),
         began: jiff::Timestamp::now().as_millisecond() - uptime,
     };
