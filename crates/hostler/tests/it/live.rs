@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use hostler_testkit::{Client, Site, client, eventually, upstream};
 use serde_json::Value;
 
-use crate::in_front_of;
+use crate::{in_front_of, site};
 
 /// A live page that has read the first two events.
 async fn page(site: &Site) -> (Client, Value, Value) {
@@ -175,6 +175,33 @@ async fn every_refusal_links_to_its_explanation() {
     for (reason, about) in refusals {
         let heading = about["page"].as_str().unwrap().strip_prefix("reference/refusals.md#").unwrap();
         assert!(page.contains(&format!("id=\"{heading}\"")), "{reason}: {heading}");
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_request_is_told_whatever_pool_and_member_it_is_at() {
+    let app = upstream().holds_requests().start().await;
+    // More pools than a picture has. The oldest request is in the last one.
+    let names: Vec<_> = (0..40).map(|at| format!("p{at:02}")).collect();
+    let routes = names.iter().map(|name| format!("[[routes]]\nmatch = '/{name}'\npool = '{name}'\n"));
+    let plan = names.iter().fold(site(&routes.collect::<String>()), |plan, name| plan.with(name, &app));
+    let site = plan.start().await;
+    let mut under_way = Vec::new();
+    for (at, name) in names.iter().rev().enumerate() {
+        under_way.push(site.begin(&format!("/{name}")).await);
+        app.has_seen(at + 1).await;
+    }
+    let (.., status) = page(&site).await;
+    let mut admin = client(site.admin()).await;
+    let asked = admin.get_of("localhost", "/live/requests").await.text();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    for (found, number) in [(&status["oldest"], 10), (&asked["oldest"], 40)] {
+        assert_eq!(found.as_array().unwrap().len(), number, "{found}");
+        assert_eq!((&found[0]["pool"], &found[0]["route"]), (&"p39".into(), &"/p39".into()), "{found}");
+    }
+    app.release_all();
+    for mut request in under_way {
+        request.answer().await.assert_status(200);
     }
 }
 

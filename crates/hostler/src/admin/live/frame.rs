@@ -89,12 +89,7 @@ struct RouteNames {
 impl LiveFrame {
     pub fn take(sources: &Sources, every: u32, ended: &[EndedExchange]) -> Self {
         let began = sources.started;
-        let known = sources
-            .routes
-            .load()
-            .iter()
-            .map(|route| (kind_of(&route.pattern), route.pattern.clone()))
-            .collect();
+        let known = routes_by_kind(sources);
         let mut names = RouteNames { known, named: HashMap::new(), names: Vec::new() };
         let pools = sources.pools.load();
         let mut taken: Vec<_> = pools
@@ -194,11 +189,17 @@ impl RouteNames {
     }
 }
 
+/// The names of the configured routes by the kind of their requests.
+pub(super) fn routes_by_kind(sources: &Sources) -> HashMap<WorkKind, Arc<str>> {
+    let routes = sources.routes.load();
+    routes.iter().map(|route| (kind_of(&route.pattern), route.pattern.clone())).collect()
+}
+
 /// All requests of a route share its pattern, and the gateway makes the kind of its address.
 fn kind_of(pattern: &Arc<str>) -> WorkKind {
     WorkKind::of(pattern.as_ptr().addr() as u64)
 }
 
-fn micros(later: Instant, earlier: Instant) -> u64 {
+pub(super) fn micros(later: Instant, earlier: Instant) -> u64 {
     later.saturating_duration_since(earlier).as_micros() as u64
 }

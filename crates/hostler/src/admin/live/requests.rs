@@ -1,11 +1,12 @@
-//! The oldest requests now and the slowest of the last minute, for `hostler top`. Draws nothing.
+//! The oldest requests now, and for `hostler top` the slowest of the last minute, too. Draws nothing.
 
 use std::sync::Arc;
 
 use hostler_engine::exchange::EndedExchange;
 use serde::Serialize;
+use tokio::time::Instant;
 
-use super::frame::{EndedPicture, LiveFrame};
+use super::frame::{EndedPicture, micros, routes_by_kind};
 use crate::admin::status::Sources;
 
 /// So many of the oldest requests are named.
@@ -33,25 +34,30 @@ pub struct RequestUnderWay {
 
 impl SingleRequests {
     pub fn take(sources: &Sources, slowest: &[EndedExchange]) -> Self {
-        let frame = LiveFrame::take(sources, 1, &[]);
-        let mut oldest: Vec<_> = frame
-            .pools
-            .iter()
-            .flat_map(|pool| {
-                let waiting = pool.waiting.iter().map(|at| (*at, None));
-                let lanes = pool.lanes.iter();
-                let held = lanes.flat_map(|lane| lane.held.iter().map(|at| (*at, Some(lane.name.clone()))));
-                waiting.chain(held).map(|((since, route), lane)| RequestUnderWay {
-                    pool: pool.name.clone(),
-                    lane,
-                    route: usize::try_from(route).ok().and_then(|route| frame.routes.get(route).cloned()),
-                    age: frame.now.saturating_sub(since),
-                })
-            })
-            .collect();
-        oldest.sort_by_key(|request| std::cmp::Reverse(request.age));
-        oldest.truncate(MOST);
         let slowest = slowest.iter().map(|ended| EndedPicture::of(ended, sources.started)).collect();
-        Self { oldest, slowest }
+        Self { oldest: oldest(sources, MOST), slowest }
     }
+}
+
+/// So many of the requests that wait or are at a member, the oldest first. Unlike a picture it looks at all pools and all their members: the
+/// request that hangs may be at the last one.
+pub fn oldest(sources: &Sources, most: usize) -> Vec<RequestUnderWay> {
+    let (routes, now) = (routes_by_kind(sources), Instant::now());
+    let mut oldest: Vec<RequestUnderWay> = Vec::new();
+    for source in sources.pools.load().iter() {
+        let pool = source.pool.occupancy((most, usize::MAX, most), |endpoint| endpoint.label.clone());
+        let waiting = pool.waiting.iter().map(|waiting| (waiting.arrived, waiting.kind, None));
+        let held = pool.members.iter().flat_map(|member| {
+            member.held.iter().map(move |held| (held.since, held.kind, Some(member.endpoint.clone())))
+        });
+        oldest.extend(waiting.chain(held).map(|(since, kind, lane)| RequestUnderWay {
+            pool: source.name.clone(),
+            lane,
+            route: kind.and_then(|kind| routes.get(&kind).cloned()),
+            age: micros(now, since),
+        }));
+        oldest.sort_by_key(|request| std::cmp::Reverse(request.age));
+        oldest.truncate(most);
+    }
+    oldest
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::frame::{EndedPicture, LiveFrame};
 use super::history::{RouteTimes, STEP};
+use super::requests::{self, RequestUnderWay};
 use super::shared::{Live, event};
 use crate::admin::status::Status;
 
@@ -27,6 +28,8 @@ const SHOWN: usize = 120;
 /// A slow request is shown as one of the slowest for this long.
 const SLOW_FOR: Duration = Duration::from_secs(60);
 const MOST_SLOW: usize = 10;
+/// So many of the oldest requests are in a Status.
+const MOST_OLD: usize = 10;
 
 /// The Status as the page gets it.
 #[derive(Serialize)]
@@ -34,6 +37,8 @@ struct LiveStatus {
     status: Status,
     /// Percentiles by route, over the last fifteen minutes.
     route_times: std::collections::BTreeMap<Arc<str>, RouteTimes>,
+    /// The requests that have been under way for longest.
+    oldest: Vec<RequestUnderWay>,
     /// The slowest requests that ended in the last minute, the slowest first.
     slowest: Vec<EndedPicture>,
     /// Milliseconds since 1970 of the moment 0 of pictures.
@@ -106,6 +111,7 @@ pub fn status_event(live: &Live, slowest: &[EndedExchange]) -> Bytes {
     let status = LiveStatus {
         status: sources.status(),
         route_times: live.with_history(|history| history.route_times(&sources.routes.load())),
+        oldest: requests::oldest(sources, MOST_OLD),
         slowest: slowest.iter().map(|ended| EndedPicture::of(ended, sources.started)).collect(),
         began: jiff::Timestamp::now().as_millisecond() - uptime,
     };

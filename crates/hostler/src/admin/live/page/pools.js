@@ -75,18 +75,6 @@ export function takeStatus(status) {
   }
 }
 
-/** The requests that wait or are at a worker now. */
-export function underWay() {
-  const all = [];
-  for (const [pool, { blocks }] of parts) {
-    for (const { since, route } of blocks.waiting) all.push({ pool, since, route, lane: null });
-    for (const lane of blocks.lanes.values()) {
-      for (const { since, end, route } of lane.blocks) if (end === null) all.push({ pool, since, route, lane: lane.name });
-    }
-  }
-  return all.sort((a, b) => a.since - b.since).map((each) => ({ ...each, age: clock.now - each.since }));
-}
-
 export const isHung = (worker) => worker.hung_ago_ms != null && worker.hung_ago_ms < HUNG_FOR;
 
 const hangs = (worker) => isHung(worker) && (worker.hung_ago_ms < RED_FOR || worker.state !== 'ready');

@@ -2,18 +2,17 @@
 import { at, say, table } from './elements.js';
 import { bytes, count, micros, millis, percent, used } from './format.js';
 import { explainRefusal, explainWorker } from './explain.js';
-import { isHung, underWay } from './pools.js';
+import { isHung } from './pools.js';
 import { ask } from './stream.js';
 
-const SHOWN = 10;
 /** So many registered members are listed. */
 const MOST_MEMBERS = 50;
 /** When the registered members were last asked for, by the clock that is never set. */
 let asked = -Infinity;
 
 /** Shows what has changed since the last Status. */
-export function show({ status, route_times: times, slowest }) {
-  oldest(status);
+export function show({ status, route_times: times, oldest: longest, slowest }) {
+  oldest(status, longest);
   const pool = (name) => status.pools.find((each) => each.name === name);
   table(at('slowest'), [['route', 'name'], ['worker'], ['total', 'n'], ['waited', 'n'], ['at the worker', 'n'], ['status', 'n']],
     slowest.map((each) => [each.route ?? '–', worker(each.pool, each.lane, pool(each.pool)), micros(each.total), micros(each.wait), micros(each.hold), status_(each)]),
@@ -26,8 +25,8 @@ export function show({ status, route_times: times, slowest }) {
   registrations(status);
 }
 
-function oldest(status) {
-  const rows = underWay().slice(0, SHOWN).map(({ pool, lane, route, age }) => {
+function oldest(status, longest) {
+  const rows = longest.map(({ pool, lane, route, age }) => {
     const place = lane === null ? 'waits in the queue' : worker(pool, lane, status.pools.find(({ name }) => name === pool));
     return [route ?? '–', lane === null ? `${pool}: ${place}` : place, { text: micros(age), kind: age > 1e7 ? 'bad' : age > 1e6 ? 'warn' : '' }];
   });
