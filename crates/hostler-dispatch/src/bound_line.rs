@@ -88,9 +88,11 @@ impl<W> BoundLine<W> {
         waiter
     }
 
-    /// All of them, one member after the other.
+    /// All of them in order of arrival, whichever member they wait for.
     pub fn iter(&self) -> impl Iterator<Item = (QueuePosition, &W)> {
-        self.waiting.values().flatten().map(|(place, waiter)| (*place, waiter))
+        self.members
+            .iter()
+            .filter_map(|(place, member)| Some((*place, self.waiting.get(member)?.get(place)?)))
     }
 
     /// Removes all that wait for this member.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, advance};
 
 use super::{lease, of, pool, waiting};
-use crate::{Claim, Occupancy, Pool, WorkKind};
+use crate::{Claim, MemberPreference, Occupancy, Pool, WorkKind};
 
 fn taken(pool: &Pool<&'static str>) -> Occupancy<&'static str> {
     pool.occupancy((10, 10, 10), |endpoint| *endpoint)
@@ -45,6 +45,25 @@ async fn the_requests_that_have_waited_longest_are_shown() {
     let picture = pool.occupancy((2, 10, 10), |_| ());
     let arrived: Vec<_> = picture.waiting.iter().map(|waiting| (waiting.arrived - began).as_secs()).collect();
     assert_eq!((picture.queue_length, &arrived[..]), (3, &[1, 2][..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_requests_that_have_waited_longest_are_shown_whichever_members_they_are_bound_to() {
+    let pool = pool(10);
+    let [a, b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let began = Instant::now();
+    let _busy = [lease(&pool), lease(&pool)];
+    let mut requests = Vec::new();
+    for member in [b.id(), a.id(), a.id()] {
+        advance(Duration::from_secs(1)).await;
+        let preference = MemberPreference { bound: Some(member), ..MemberPreference::default() };
+        let mut request = of(pool.acquire(Claim { preference, ..Claim::default() }));
+        request.assert_waits();
+        requests.push(request);
+    }
+    let picture = pool.occupancy((2, 10, 10), |_| ());
+    let arrived: Vec<_> = picture.waiting.iter().map(|waiting| (waiting.arrived - began).as_secs()).collect();
+    assert_eq!(arrived, [1, 2]);
 }
 
 #[tokio::test(start_paused = true)]
