@@ -52,6 +52,8 @@ pub struct RouteTemplate {
     pub compress: Option<Arc<EncodingPlan>>,
     /// Count the requests of all registered routes together: there can be 100,000 routes.
     pub counters: Arc<Counters>,
+    /// The times of these requests. One for all: histograms for each route would take too much memory.
+    pub meter: Arc<Meter>,
     pub journal: Journal,
 }
 
@@ -73,8 +75,6 @@ pub(super) struct AddressFailed {
 
 pub(super) struct Pools {
     template: RouteTemplate,
-    /// One for all: histograms for each route would take too much memory.
-    meter: Arc<Meter>,
     /// Registered members are not our workers, so their deaths cannot be observed. It stays empty.
     poison: Arc<Poison>,
     rooms: HashMap<RouteKey, RouteRoom>,
@@ -90,7 +90,6 @@ impl Pools {
     pub fn new(template: RouteTemplate, failed: mpsc::UnboundedSender<AddressFailed>) -> Self {
         let journal = template.journal.clone();
         Self {
-            meter: Arc::new(Meter::new(template.threads)),
             poison: Arc::new(Poison::new("registered".into(), PoisonSettings::OFF, journal, None)),
             template,
             rooms: HashMap::new(),
@@ -310,7 +309,7 @@ impl Pools {
             limits: self.template.limits,
             max_interim_answers: self.template.max_interim_answers,
         };
-        let target = PoolTarget::new(pool, self.meter.clone(), self.poison.clone(), target);
+        let target = PoolTarget::new(pool, self.template.meter.clone(), self.poison.clone(), target);
         let target = PoolTarget {
             fair: self.template.fair.clone(),
             costs: self.template.costs.clone(),
@@ -367,7 +366,8 @@ impl Pools {
             ..Connector::from(Address::Tcp(facts.host.to_string(), facts.port))
         };
         let label = facts.address.as_ref().into();
-        let mut endpoint = Endpoint::new(connector, label, self.meter.clone(), self.template.threads, None);
+        let mut endpoint =
+            Endpoint::new(connector, label, self.template.meter.clone(), self.template.threads, None);
         endpoint.instance = Some(facts.instance.clone());
         endpoint
     }

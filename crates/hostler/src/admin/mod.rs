@@ -16,6 +16,7 @@ mod metrics;
 mod newest;
 pub mod note;
 mod process;
+mod registrations;
 mod routes;
 mod socket;
 mod status;
@@ -41,9 +42,10 @@ pub use commands::{AdminCommand, CommandDone, CommandError, CommandSender, Pendi
 pub use http::{Answered, FIELD as COMMAND_FIELD, PAUSE};
 pub use inspect::InspectionFrame;
 pub use metrics::{Kind, METRICS};
+pub use registrations::Registrations;
 pub use routes::as_text;
 pub use socket::{AdminSocket, remove_if_dead};
-pub use status::{LastReload, PoolSource, Registrations, RouteSource, Sources, Status};
+pub use status::{LastReload, PoolSource, RouteSource, Sources, Status};
 pub use table::table;
 pub use temp_free::TempFree;
 

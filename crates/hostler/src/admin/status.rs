@@ -33,6 +33,7 @@ use super::advice::AdviceView;
 use super::cache::CacheReport;
 use super::machine::MachineStatus;
 use super::process::ProcessStatus;
+use super::registrations::{RegisteredStatus, Registrations};
 use super::temp_free::TempFree;
 
 use crate::traces::{Tracer, TracesView};
@@ -80,18 +81,6 @@ pub struct Sources {
     pub tls: Option<Arc<Terminator>>,
     /// What is wrong now, as found at the last look.
     pub advice: ArcSwap<Vec<AdviceView>>,
-}
-
-/// The registrar's part of the Status.
-pub struct Registrations {
-    /// Of the requests of all registered routes.
-    pub counters: Arc<Counters>,
-    /// The object for the Status.
-    pub status: Box<dyn Fn() -> Value + Send + Sync>,
-    /// The answer to `/routes`.
-    pub routes: Box<dyn Fn() -> Value + Send + Sync>,
-    /// A row for each route, sorted by name.
-    pub table: Box<dyn Fn() -> Vec<Value> + Send + Sync>,
 }
 
 /// A configured route in the Status.
@@ -174,7 +163,7 @@ pub struct Status {
     pub routes: Vec<RouteStatus>,
     pub unrouted: CountersView,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub registered: Option<CountersView>,
+    pub registered: Option<RegisteredStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registrar: Option<Value>,
     pub last_reload: Option<LastReload>,
@@ -300,7 +289,7 @@ impl Sources {
             pools: self.pools.load().iter().map(PoolSource::status).collect(),
             routes: self.routes.load().iter().map(route_status).collect(),
             unrouted: self.unrouted.view(),
-            registered: self.registrations.as_ref().map(|registrations| registrations.counters.view()),
+            registered: self.registrations.as_ref().map(Registrations::figures),
             registrar: self.registrations.as_ref().map(|registrations| (registrations.status)()),
             last_reload: self.last_reload.load().as_deref().cloned(),
             geo: self.geo.load().as_ref().map(|geo| geo.status()),

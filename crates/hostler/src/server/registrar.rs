@@ -15,6 +15,7 @@ use hostler_engine::gateway::{
     AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules, low_requests,
 };
 use hostler_engine::journal::{Journal, Level};
+use hostler_engine::proxy::Meter;
 use hostler_gorouter::access_log;
 use hostler_gorouter::announce::ToldName;
 use hostler_gorouter::nats::NatsConnection;
@@ -81,6 +82,8 @@ pub(super) struct Registering {
     is_successor: bool,
     /// The requests of all registered routes.
     counters: Arc<Counters>,
+    /// Their times.
+    meter: Arc<Meter>,
 }
 
 impl Registering {
@@ -99,10 +102,11 @@ impl Registering {
         let fair = FairKeys::new(&settings.queue.fair, None);
         let costs = ExpectedCosts::new(settings.queue.short_first, None);
         let low = low_requests(&settings.queue.low);
-        let counters = Arc::<Counters>::default();
+        let (counters, meter) = (Arc::<Counters>::default(), Arc::new(Meter::new(config.server.threads)));
         let template = RouteTemplate {
             settings,
             counters: counters.clone(),
+            meter: meter.clone(),
             fair,
             costs,
             low,
@@ -126,7 +130,7 @@ impl Registering {
         let registrar =
             accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
         let is_successor = known.is_some();
-        Some(Self { registrar, tables, connection, told, start_delay, is_successor, counters })
+        Some(Self { registrar, tables, connection, told, start_delay, is_successor, counters, meter })
     }
 
     /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register. A successor
@@ -181,6 +185,7 @@ impl Registering {
         let (counted, listed) = (self.tables.clone(), self.tables.clone());
         Some(Registrations {
             counters: self.counters.clone(),
+            meter: self.meter.clone(),
             status: Box::new(move || {
                 let mut status = status.status();
                 status["not_served"] = counted.not_served().len().into();

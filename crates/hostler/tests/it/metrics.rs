@@ -87,7 +87,9 @@ async fn registered_routes_count_together() {
     .await;
     let labels = "http_request_method=\"GET\",http_response_status_code=\"200\",http_route=\"(registered)\",url_scheme=\"http\"";
     let count = format!("http_server_request_duration_seconds_count{{{labels}}}");
-    assert_eq!(samples(&site).await.get(&count), Some(&2.0));
+    let samples = samples(&site).await;
+    assert_eq!(samples.get(&count), Some(&2.0));
+    assert_eq!(samples["hostler_queue_wait_seconds_count{pool=\"(registered)\"}"], 2.0);
     let shown = site.command(&["status"]).await.stdout.clone();
     assert!(shown.lines().any(|line| line.trim_start().starts_with("(registered)")), "{shown}");
 }

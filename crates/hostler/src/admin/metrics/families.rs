@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hostler_engine::gateway::HealthView;
-use hostler_engine::proxy::Spread;
+use hostler_engine::proxy::{Spread, Times};
 use hostler_worker::{CollectionTimes, LoopDelay, WorkerState};
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::Value;
@@ -18,16 +18,20 @@ use super::table::{self as metric, Metric};
 
 /// Takes the value of a metric from a pool.
 type PoolFigure = fn(&PoolStatus) -> f64;
-/// Takes a histogram from a pool.
-type PoolTimes = fn(&PoolStatus) -> &Spread;
+/// Takes a histogram from the times of a pool.
+type PickTimes = fn(&Times) -> &Spread;
 /// Takes the value of a metric from a worker. `None`: it is not known.
 type WorkerFigure = fn(&WorkerReportView) -> Option<f64>;
+
+/// The route and the pool of the requests of all registered routes: there can be 100,000. No route and no pool of a configuration has this name.
+const REGISTERED: &str = "(registered)";
 
 pub(super) fn write(status: &Status, encoder: DescriptorEncoder<'_>) -> fmt::Result {
     let mut out = MetricWriter(encoder);
     process(&mut out, status)?;
     health(&mut out, &status.health)?;
     routes(&mut out, status)?;
+    times(&mut out, status)?;
     pools(&mut out, &status.pools)?;
     hedges(&mut out, &status.pools)?;
     workers(&mut out, &status.pools)?;
@@ -60,8 +64,7 @@ fn health(out: &mut MetricWriter<'_>, health: &HealthView) -> fmt::Result {
 fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     // The label of requests that match no route is empty, as the conventions ask.
     let configured = status.routes.iter().map(|RouteStatus { pattern, counters, .. }| (&**pattern, counters));
-    // There can be 100,000 registered routes, so they have one label. No pattern has parentheses in its host.
-    let registered = status.registered.iter().map(|counters| ("(registered)", counters));
+    let registered = status.registered.iter().map(|registered| (REGISTERED, &registered.counters));
     let all: Vec<_> = configured.chain([("", &status.unrouted)]).chain(registered).collect();
     let durations = all.iter().flat_map(|(route, counters)| {
         counters.durations.iter().map(|view| {
@@ -130,15 +133,23 @@ fn worker_cpu(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.each(metric::UNOWNED_CPU, unowned)
 }
 
-fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
-    let times: [(&Metric, PoolTimes); 3] = [
-        (metric::QUEUE_WAIT, |pool| &pool.times.queue_wait),
-        (metric::SLOT_HOLD, |pool| &pool.times.slot_hold),
-        (metric::WORKER_TIME, |pool| &pool.times.worker_time),
+fn times(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
+    let kinds: [(&Metric, PickTimes); 3] = [
+        (metric::QUEUE_WAIT, |times| &times.queue_wait),
+        (metric::SLOT_HOLD, |times| &times.slot_hold),
+        (metric::WORKER_TIME, |times| &times.worker_time),
     ];
-    for (metric, pick) in times {
-        out.histograms(metric, pools.iter().map(|pool| (pool.label(), histogram(pick(pool)))))?;
+    for (metric, pick) in kinds {
+        let of_pools = status.pools.iter().map(|pool| (&*pool.name, &pool.times));
+        let registered = status.registered.iter().map(|registered| (REGISTERED, &registered.times));
+        let all =
+            of_pools.chain(registered).map(|(pool, times)| ([Cow::Borrowed(pool)], histogram(pick(times))));
+        out.histograms(metric, all)?;
     }
+    Ok(())
+}
+
+fn pools(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     out.each(
         metric::QUEUE_LENGTH,
         pools.iter().flat_map(|pool| {
