@@ -84,7 +84,7 @@ async fn events(State(live): State<Arc<Live>>) -> Response {
 /// The oldest requests now and the slowest of the last minute.
 async fn requests(State(live): State<Arc<Live>>) -> Response {
     live.ask();
-    let found = SingleRequests::take(&live.sources, &live.slowest());
+    let found = SingleRequests::take(&live.sources, &live.slowest.of_last_minute());
     ([(header::CACHE_CONTROL, "no-store")], axum::Json(found)).into_response()
 }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::frame::{EndedPicture, LiveFrame};
 use super::history::{RouteTimes, STEP};
 use super::requests::{self, RequestUnderWay};
-use super::shared::{Live, event};
+use super::shared::{Live, event, is_of_last_minute};
 use crate::admin::status::Status;
 
 /// The shortest time between two pictures: at most ten a second.
@@ -25,8 +25,6 @@ const REST: u32 = 50;
 const LONGEST_REST: Duration = Duration::from_millis(500);
 /// The ended requests that a picture shows, about.
 const SHOWN: usize = 120;
-/// A slow request is shown as one of the slowest for this long.
-const SLOW_FOR: Duration = Duration::from_secs(60);
 const MOST_SLOW: usize = 10;
 /// So many of the oldest requests are in a Status.
 const MOST_OLD: usize = 10;
@@ -86,7 +84,7 @@ pub async fn run(live: Arc<Live>) {
                 let Some(events) = live.events() else { return };
                 let began = Instant::now();
                 let ended = sampling.take(&live);
-                live.note_slowest(&sampling.slowest);
+                live.slowest.note(&sampling.slowest);
                 next_frame = began + FRAME;
                 if !has_page {
                     continue;
@@ -126,7 +124,7 @@ impl Sampling {
     /// The requests that ended since the last picture, and from now on as many as a picture shows.
     fn take(&mut self, live: &Live) -> Vec<EndedExchange> {
         let ended = live.sources.recent.take();
-        self.slowest.retain(|slow| slow.ended.elapsed() < SLOW_FOR);
+        self.slowest.retain(is_of_last_minute);
         self.slowest.extend(ended.iter().cloned());
         self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.total));
         self.slowest.truncate(MOST_SLOW);

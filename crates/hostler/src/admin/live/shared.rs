@@ -14,6 +14,8 @@ use crate::admin::status::Sources;
 
 /// A client that asks for single requests asks again within this time.
 const ASKED_FOR: Duration = Duration::from_secs(5);
+/// A slow request is shown as one of the slowest for this long.
+const SLOW_FOR: Duration = Duration::from_secs(60);
 /// Pictures that a slow page may be behind. It misses older ones.
 const MOST_BEHIND: usize = 8;
 
@@ -27,9 +29,13 @@ pub struct Live {
     pub opened: Notify,
     /// When a client last asked for single requests.
     asked: Mutex<Option<Instant>>,
-    /// The slowest requests of the last minute, the slowest first.
-    slowest: Mutex<Vec<EndedExchange>>,
+    /// Of the time when somebody looked.
+    pub slowest: SlowestRequests,
 }
+
+/// The slowest requests that have ended, the slowest first.
+#[derive(Default)]
+pub struct SlowestRequests(Mutex<Vec<EndedExchange>>);
 
 impl Live {
     pub fn new(sources: Arc<Sources>) -> Self {
@@ -40,7 +46,7 @@ impl Live {
             events: Mutex::new(Some(events)),
             opened: Notify::new(),
             asked: Mutex::default(),
-            slowest: Mutex::default(),
+            slowest: SlowestRequests::default(),
         }
     }
 
@@ -70,21 +76,59 @@ impl Live {
         asked.is_some_and(|at| at.elapsed() < ASKED_FOR)
     }
 
-    pub fn note_slowest(&self, slowest: &[EndedExchange]) {
-        slowest.clone_into(&mut self.slowest.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    pub fn slowest(&self) -> Vec<EndedExchange> {
-        self.slowest.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     pub fn with_history<T>(&self, act: impl FnOnce(&mut LiveHistory) -> T) -> T {
         act(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+impl SlowestRequests {
+    pub fn note(&self, slowest: &[EndedExchange]) {
+        slowest.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Those of the last minute. Perhaps nobody has looked since: then those that are noted are older.
+    pub fn of_last_minute(&self) -> Vec<EndedExchange> {
+        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.iter().filter(|slow| is_of_last_minute(slow)).cloned().collect()
+    }
+}
+
+pub fn is_of_last_minute(ended: &EndedExchange) -> bool {
+    ended.ended.elapsed() < SLOW_FOR
 }
 
 /// An event as it goes to a page (`text/event-stream`). JSON has no line breaks.
 pub fn event(name: &str, data: &impl Serialize) -> Bytes {
     let data = serde_json::to_string(data).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_an_earlier_look_are_not_those_of_the_last_minute() {
+        let slow = EndedExchange {
+            pool: "app".into(),
+            member: None,
+            route: None,
+            status: 200,
+            refusal: None,
+            fallback: false,
+            aborted: false,
+            slot_since: None,
+            slot_hold: None,
+            queue_wait: Duration::ZERO,
+            worker_time: None,
+            total: Duration::from_secs(9),
+            ended: Instant::now(),
+        };
+        let slowest = SlowestRequests::default();
+        slowest.note(&[slow]);
+        tokio::time::advance(SLOW_FOR / 2).await;
+        assert_eq!(slowest.of_last_minute().len(), 1);
+        tokio::time::advance(SLOW_FOR / 2).await;
+        assert!(slowest.of_last_minute().is_empty());
+    }
 }
