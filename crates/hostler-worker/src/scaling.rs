@@ -124,8 +124,14 @@ impl Scaler {
         let look = self.look(shared, now);
         self.tenant.measure();
         let verdict = match call {
-            _ if is_restarting => ScalingVerdict::Stay,
-            ScalingCall::Evicted => self.policy.evicted(limits, self.count, look),
+            _ if is_restarting => {
+                self.policy.watch(look, now);
+                ScalingVerdict::Stay
+            }
+            ScalingCall::Evicted => {
+                self.policy.watch(look, now);
+                self.policy.evicted(limits, self.count, look)
+            }
             ScalingCall::WakeRequested | ScalingCall::Look => self.policy.step(limits, self.count, look, now),
         };
         let is_idle = self.count > limits.least && !look.used && look.last_is_idle && look.aside == 0;

@@ -27,7 +27,8 @@ const DRAINS: f64 = 0.9;
 const SETTLES: Duration = Duration::from_secs(2);
 /// A growth has helped if the pool serves this share of the possible additional requests.
 const LEAST_HELP: f64 = 0.25;
-/// After a growth that did not help, the pool does not grow again for this time.
+/// After a growth that did not help, the pool does not grow again for this time. A pool that was never short of workers for so long after
+/// its growth was helped by it.
 const HELD: Duration = Duration::from_secs(60);
 /// With less free CPU than this, in cores, another worker would only take it from the others.
 const LEAST_CPU: f64 = 0.25;
@@ -154,16 +155,30 @@ impl ScalingPolicy {
         look: ScalingLook,
         now: Instant,
     ) -> ScalingVerdict {
-        self.average(look, now);
-        if look.used {
-            self.used_at = now;
-        }
+        self.watch(look, now);
         let is_complete = count > 0 && look.ready + look.aside >= count;
         self.complete_since = if is_complete { self.complete_since.or(Some(now)) } else { None };
         self.held = None;
-        match self.lasting_shortage(look, now) {
+        let shortage = self.lasting_shortage(look, now);
+        if self.short.is_none() && self.complete_since.is_some_and(|since| now - since >= HELD) {
+            self.growth = None;
+        }
+        let verdict = match shortage {
             Some(why) if count < limits.most => self.grow(limits, count, look, why, now),
             _ => self.shrink(limits, count, look, now),
+        };
+        if matches!(verdict, ScalingVerdict::Shrink { .. }) {
+            // Fewer workers serve less, so the rate at the growth is no measure for the next one.
+            self.growth = None;
+        }
+        verdict
+    }
+
+    /// Takes a look at a pool whose number of workers does not change now. Otherwise a request that is seen only in this look would not count.
+    pub fn watch(&mut self, look: ScalingLook, now: Instant) {
+        self.average(look, now);
+        if look.used {
+            self.used_at = now;
         }
     }
 
@@ -191,11 +206,12 @@ impl ScalingPolicy {
     }
 
     /// Another pool needs the memory: what to do if this pool has no request.
-    pub fn evicted(&self, limits: ScalingLimits, count: usize, look: ScalingLook) -> ScalingVerdict {
+    pub fn evicted(&mut self, limits: ScalingLimits, count: usize, look: ScalingLook) -> ScalingVerdict {
         // Of a pool with a drained worker, that one could be left alone.
         if look.used || !look.last_is_idle || look.aside > 0 || count <= limits.least {
             return ScalingVerdict::Stay;
         }
+        self.growth = None;
         ScalingVerdict::Shrink { to: limits.least, why: ScalingReason::Evicted }
     }
 

@@ -178,6 +178,28 @@ fn a_growth_that_did_not_help_is_not_repeated_for_a_minute() {
 }
 
 #[test]
+fn a_pool_that_has_shrunk_grows_at_once_when_the_load_comes_back() {
+    let mut model = Model::new(1, 8, 8.0);
+    model.limits.shrink_after = MINUTE / 12;
+    model.load(250.0, MINUTE / 3).load(0.0, MINUTE / 6);
+    assert_eq!((model.counts.iter().max() > Some(&2), model.count), (true, 1), "{:?}", model.counts);
+    model.counts.clear();
+    // Less than what the pool served when it grew the last time.
+    model.load(130.0, MINUTE / 4);
+    assert_eq!((model.counts.first(), model.policy.held()), (Some(&2), None));
+}
+
+#[test]
+fn a_growth_without_a_shortage_for_a_minute_has_helped_also_if_requests_get_dearer_later() {
+    let mut model = Model::new(1, 8, 8.0);
+    model.load(130.0, 2 * MINUTE);
+    model.counts.clear();
+    model.capacity = 30.0;
+    model.load(110.0, MINUTE / 6);
+    assert!(!model.counts.is_empty(), "{:?}", model.policy.held());
+}
+
+#[test]
 fn shortage_of_memory_stops_growth() {
     let mut model = Model::new(1, 8, 8.0);
     let look = ScalingLook { memory_is_short: true, ..WAITING };
@@ -253,10 +275,22 @@ fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
         free_cpu: 1.0,
         memory_is_short: false,
     };
-    let verdict = |look| model.policy.evicted(model.limits, 1, look);
+    let verdict = |look| model.policy.clone().evicted(model.limits, 1, look);
     assert!(matches!(verdict(look), ScalingVerdict::Shrink { to: 0, .. }));
     assert_eq!(verdict(ScalingLook { used: true, ..look }), ScalingVerdict::Stay);
     assert_eq!(verdict(ScalingLook { aside: 1, ..look }), ScalingVerdict::Stay, "worker 1 is drained");
+}
+
+#[test]
+fn a_request_during_a_restart_keeps_the_pool_awake() {
+    let mut model = Model::new(0, 4, 8.0);
+    model.policy.woken(model.now);
+    let idle = ScalingLook { wait: Duration::ZERO, used: false, load: 0.0, last_is_idle: true, ..WAITING };
+    // The restart takes longer than `shrink_after`.
+    model.policy.watch(ScalingLook { used: true, ..idle }, model.now + 9 * MINUTE);
+    let verdict = |now| model.policy.clone().step(model.limits, 1, idle, now);
+    assert_eq!(verdict(model.now + 10 * MINUTE), ScalingVerdict::Stay);
+    assert!(matches!(verdict(model.now + 14 * MINUTE), ScalingVerdict::Shrink { to: 0, .. }));
 }
 
 #[test]
