@@ -137,16 +137,19 @@ impl Scaler {
         let is_idle = self.count > limits.least && !look.used && look.last_is_idle && look.aside == 0;
         self.tenant.set_idle(is_idle.then(|| self.policy.idle_since()));
         match verdict {
-            ScalingVerdict::Grow { to, why } if self.has_room(to - self.count, now) => {
-                Some(self.scale(shared, to, why))
-            }
             ScalingVerdict::Shrink { to: 0, .. } if !shared.pool.fall_asleep(&self.wake_requested) => None,
             ScalingVerdict::Shrink { to, why } => Some(self.scale(shared, to, why)),
-            ScalingVerdict::Grow { .. } => {
-                self.policy.hold(ScalingReason::NoRoom);
-                self.hold(shared, self.policy.held());
-                None
-            }
+            ScalingVerdict::Grow { to, why } => match self.resources.fitting(&self.tenant, to - self.count) {
+                0 => {
+                    self.policy.hold(ScalingReason::NoRoom);
+                    self.hold(shared, self.policy.held());
+                    None
+                }
+                more => {
+                    self.policy.grows(self.count, self.count + more);
+                    Some(self.scale(shared, self.count + more, why))
+                }
+            },
             ScalingVerdict::Stay => {
                 self.hold(shared, self.policy.held());
                 None
@@ -201,17 +204,13 @@ impl Scaler {
             return None;
         }
         self.freed.mark_unchanged();
-        self.is_blocked = !self.has_room(1, now);
+        self.is_blocked = !self.resources.make_room(&self.tenant, now);
         if self.is_blocked {
             self.hold(shared, Some(ScalingReason::NoRoom));
             return None;
         }
         self.policy.woken(now);
         Some(self.scale(shared, 1, ScalingReason::Woken))
-    }
-
-    fn has_room(&self, workers: usize, now: Instant) -> bool {
-        self.resources.has_room(&self.tenant, workers, now)
     }
 
     fn look<E: Send + Sync + 'static>(&mut self, shared: &PoolShared<E>, now: Instant) -> ScalingLook {

@@ -225,6 +225,13 @@ impl ScalingPolicy {
         self.held
     }
 
+    /// The pool grows, perhaps by fewer workers than were wanted.
+    pub fn grows(&mut self, count: usize, to: usize) {
+        if let Some(growth) = &mut self.growth {
+            growth.factor = to as f64 / count as f64;
+        }
+    }
+
     /// There is no room in memory for the growth.
     pub fn hold(&mut self, why: ScalingReason) {
         (self.held, self.growth) = (Some(why), None);

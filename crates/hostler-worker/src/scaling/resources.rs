@@ -1,7 +1,8 @@
 //! What the pools of one Hostler share: the memory for their workers, and the CPU. Knows no policy of a pool.
 //!
-//! A pool that wants another worker asks for room. If there is none, the pool that has been without a request for the
-//! longest time is asked to shrink, and the one that asked waits until memory was freed.
+//! A pool that wants another worker asks for room. It grows by as many as there is room for. If a request waits in a pool that is asleep, and
+//! there is no room, the pool that has been without a request for the longest time is asked to shrink, and the request waits until memory
+//! was freed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -77,8 +78,7 @@ impl Resources {
 
     /// The limit, and what all workers use of it.
     pub fn memory(&self) -> WorkerMemory {
-        let used = self.tenants().iter().map(|tenant| tenant.memory().used).sum();
-        WorkerMemory { limit: self.limit.load(Ordering::Relaxed), used }
+        WorkerMemory { limit: self.limit.load(Ordering::Relaxed), used: sum(&self.tenants()).used }
     }
 
     /// Adds a pool. It stays as long as the returned value is kept.
@@ -95,20 +95,28 @@ impl Resources {
         tenant
     }
 
-    /// Whether there is memory for so many more workers of this pool. If not, the pool that is idle for the longest time is
-    /// asked to shrink, unless workers are stopping whose memory is enough.
-    pub fn has_room(&self, asks: &Arc<Tenant>, workers: usize, now: Instant) -> bool {
-        let tenants = self.tenants();
-        let all = tenants.iter().map(|tenant| tenant.memory());
-        let (used, leaving) =
-            all.fold((0, 0), |(used, leaving), one| (used + one.used, leaving + one.leaving));
-        let wanted = asks.of_worker.load(Ordering::Relaxed).saturating_mul(workers as u64);
-        let limit = self.limit.load(Ordering::Relaxed);
+    /// For how many of these additional workers of this pool there is memory.
+    pub fn fitting(&self, asks: &Tenant, workers: usize) -> usize {
+        let used = sum(&self.tenants()).used;
         // A limit that is too low for a single worker must not stop every app.
-        if used == 0 || used.saturating_add(wanted) <= limit {
+        if used == 0 {
+            return workers;
+        }
+        let left = self.limit.load(Ordering::Relaxed).saturating_sub(used);
+        usize::try_from(left / asks.of_worker.load(Ordering::Relaxed).max(1))
+            .map_or(workers, |fit| fit.min(workers))
+    }
+
+    /// Whether there is memory for the first worker of this pool, which a request waits for. If not, the pool that is idle for the longest
+    /// time is asked to shrink, unless workers are stopping whose memory is enough.
+    pub fn make_room(&self, asks: &Arc<Tenant>, now: Instant) -> bool {
+        if self.fitting(asks, 1) > 0 {
             return true;
         }
-        if used.saturating_add(wanted) - leaving > limit {
+        let tenants = self.tenants();
+        let TenantMemory { used, leaving } = sum(&tenants);
+        let after = used.saturating_add(asks.of_worker.load(Ordering::Relaxed)) - leaving;
+        if after > self.limit.load(Ordering::Relaxed) {
             let others = tenants.iter().filter(|tenant| !Arc::ptr_eq(tenant, asks));
             let idle = others.filter_map(|tenant| Some((tenant.idle_since(now)?, tenant)));
             if let Some((_, tenant)) = idle.min_by_key(|(since, _)| *since) {
@@ -180,6 +188,15 @@ impl Tenant {
     }
 }
 
+/// The memory of all these pools.
+fn sum(tenants: &[Arc<Tenant>]) -> TenantMemory {
+    let all = tenants.iter().map(|tenant| tenant.memory());
+    all.fold(TenantMemory::default(), |sum, one| TenantMemory {
+        used: sum.used + one.used,
+        leaving: sum.leaving + one.leaving,
+    })
+}
+
 fn default_limit(machine: &Machine) -> u64 {
     machine.memory().map_or(u64::MAX, |memory| memory / 100 * DEFAULT_PERCENT)
 }
@@ -219,7 +236,9 @@ mod tests {
         pools[2].set_idle(Some(now - 4 * second));
         let (limit, used) = (UNKNOWN_WORKER * 3, UNKNOWN_WORKER * 3);
         assert_eq!(resources.memory(), WorkerMemory { limit, used });
-        assert!(!resources.has_room(&pools[3], 1, now));
+        assert_eq!(resources.fitting(&pools[3], 1), 0);
+        assert!(!is_evicted(&pools[1]).await, "a pool that only grows takes no workers of another one");
+        assert!(!resources.make_room(&pools[3], now));
         assert!(is_evicted(&pools[1]).await);
         assert!(!is_evicted(&pools[0]).await && !is_evicted(&pools[2]).await);
 
@@ -228,9 +247,11 @@ mod tests {
         resources.memory_was_freed();
         assert!(freed.has_changed().unwrap());
         freed.mark_unchanged();
-        assert!(resources.has_room(&pools[3], 1, now));
+        assert_eq!(resources.fitting(&pools[3], 2), 1, "one of the two");
+        assert!(resources.make_room(&pools[3], now));
+        resources.set_limit(Some(UNKNOWN_WORKER * 2));
         pools[2].set_idle(Some(now - second));
-        assert!(!resources.has_room(&pools[3], 2, now));
+        assert!(!resources.make_room(&pools[3], now));
         assert!(!is_evicted(&pools[2]).await, "it has had a request a moment ago");
     }
 
@@ -239,6 +260,7 @@ mod tests {
         let resources = Resources::new(Some(1));
         let (_board, watched) = board(0);
         let pool = resources.enter(watched);
-        assert!(resources.has_room(&pool, 1, Instant::now()));
+        assert!(resources.make_room(&pool, Instant::now()));
+        assert_eq!(resources.fitting(&pool, 2), 2);
     }
 }
