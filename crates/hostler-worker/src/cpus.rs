@@ -10,6 +10,7 @@ mod placement;
 mod setting;
 mod state;
 mod threads;
+mod ticks;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub(super) use placement::CpuPhase;
 pub use setting::CpuSetting;
 use state::{CpuState, UserId};
 pub(super) use state::{CpuUse, ShownPlace};
+pub use ticks::{CpuTicks, usable_cpus};
 
 /// How often the CPUs and the workers' waits for them are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,11 +30,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Who uses which CPUs. A clone is cheap.
 #[derive(Clone, Default)]
 pub(super) struct CpuBoard(Arc<Mutex<CpuState>>);
-
-/// The CPUs that Hostler may use. `None`: the system does not tell.
-pub fn own_cpus() -> Option<CpuList> {
-    threads::own()
-}
 
 /// A worker's process on the board. Dropping it takes the process off.
 pub(super) struct CpuUser {

@@ -64,7 +64,7 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
-pub use cpus::{CpuList, CpuSetting, FreeCpus, own_cpus};
+pub use cpus::{CpuList, CpuSetting, CpuTicks, FreeCpus, usable_cpus};
 pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch, UnfinishedRequest};
 pub use failed_boot::{FailedBoot, NeverReady};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cpus::own_cpus;
+use crate::cpus::usable_cpus;
 
 /// The time over which the free CPU is measured.
 const WINDOW: Duration = Duration::from_millis(100);
@@ -101,21 +101,10 @@ impl CpuRoom {
 
 /// The idle time in the text of `/proc/stat`, of the cores that Hostler may use.
 fn idle(stat: &str) -> Option<Duration> {
-    let usable = own_cpus();
-    let is_usable = |core: usize| usable.as_ref().is_none_or(|list| list.contains(core));
-    let (mut idle, mut all) = (0, 0);
-    for line in stat.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let core = words.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
-        if core.is_some_and(is_usable) {
-            // user, nice, system, idle, iowait and others, in clock ticks.
-            let ticks: Vec<u64> = words.filter_map(|ticks| ticks.parse().ok()).collect();
-            idle += ticks.iter().skip(3).take(2).sum::<u64>();
-            all += ticks.iter().sum::<u64>();
-        }
-    }
+    let cpus = usable_cpus(stat);
+    let idle: u64 = cpus.iter().map(|cpu| cpu.idle + cpu.disk).sum();
     let seconds = idle as f64 / rustix::param::clock_ticks_per_second() as f64;
-    (all > 0).then(|| Duration::from_secs_f64(seconds))
+    (!cpus.is_empty()).then(|| Duration::from_secs_f64(seconds))
 }
 
 fn running(stat: &str) -> usize {

@@ -5,6 +5,7 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 use super::list::CpuList;
+use super::ticks::all_cpus;
 
 /// Where the kernel's files are.
 #[derive(Clone, Debug)]
@@ -40,15 +41,7 @@ impl CpuFiles {
     /// The time that each CPU has worked, in clock ticks.
     pub fn work(&self) -> BTreeMap<usize, u64> {
         let text = read_to_string(self.proc.join("stat")).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| {
-            let mut words = line.split_ascii_whitespace();
-            let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-            // user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and the fifth are work.
-            let ticks: Vec<u64> = words.take(8).filter_map(|ticks| ticks.parse().ok()).collect();
-            let idle: u64 = ticks.iter().skip(3).take(2).sum();
-            Some((cpu, ticks.iter().sum::<u64>() - idle))
-        });
-        lines.collect()
+        all_cpus(&text).map(|one| (one.cpu, one.busy)).collect()
     }
 
     /// The lowest limit of the control groups of this process, in CPUs.
@@ -150,12 +143,5 @@ mod tests {
         assert_eq!(quota(&[old, period, quota_of("-1\n")]), None);
         assert_eq!(quota(&[old, period, quota_of("250000\n")]), Some(2.5));
         assert_eq!(quota(&[old, quota_of("250000\n")]), None, "half of the files");
-    }
-
-    #[test]
-    fn the_work_of_each_cpu_is_read() {
-        let stat = "cpu  9 9 9 9 9\ncpu0 1 2 3 1000 500 6 7 8 9 9\ncpu12 5 0 0 1 1\nintr 1\n";
-        let (_folder, files) = files(&[("proc/stat", stat)]);
-        assert_eq!(files.work(), [(0, 27), (12, 5)].into());
     }
 }

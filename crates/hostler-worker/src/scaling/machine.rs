@@ -3,12 +3,14 @@
 //! Control groups of version 2 are read as the kernel mounts them, of version 1 only the memory. Where a file is
 //! missing, the figures of the whole machine count.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::cpus::usable_cpus;
 use crate::memory_group::MemoryGroups;
 
 /// Processes wait for memory if they have waited for this many percent of the last ten seconds.
@@ -34,28 +36,44 @@ pub struct MachineLook {
 /// Looks at the machine, at most a few times a second.
 #[derive(Debug)]
 pub struct Machine {
-    /// The control group of this process, if there is one.
-    group: Option<PathBuf>,
+    proc: PathBuf,
+    /// The control group of this process, if there is one, and those that hold it. Each of them may have limits.
+    groups: Vec<PathBuf>,
     last: Option<MachineSample>,
     free: Option<f64>,
     look: Option<(Instant, MachineLook)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct MachineSample {
     at: Instant,
-    /// Seconds of all cores without work.
-    idle: f64,
-    /// Seconds of CPU that the control group has used.
-    group: Option<f64>,
+    /// Seconds without work of each CPU that this process may use.
+    idle: BTreeMap<usize, f64>,
+    /// The CPU of each control group. `None`: it has no limit.
+    groups: Vec<Option<GroupCpu>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct GroupCpu {
+    /// In cores.
+    limit: f64,
+    /// Seconds of CPU that it has used.
+    used: f64,
 }
 
 impl Machine {
     pub fn new() -> Self {
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
-        let group = own.map(|path| Path::new(CGROUPS).join(path.trim_start_matches('/')));
-        Self { group, last: None, free: None, look: None }
+        Self::at(Path::new("/proc"), Path::new(CGROUPS))
+    }
+
+    /// The same, with other folders for the files of the kernel.
+    fn at(proc: &Path, cgroups: &Path) -> Self {
+        let text = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+        let own = text.lines().find_map(|line| line.strip_prefix("0::"));
+        let own = own.map(|path| cgroups.join(path.trim_start_matches('/')));
+        let all = own.iter().flat_map(|own| own.ancestors());
+        let groups = all.take_while(|group| group.starts_with(cgroups)).map(Path::to_owned).collect();
+        Self { proc: proc.to_owned(), groups, last: None, free: None, look: None }
     }
 
     /// What is free now.
@@ -76,48 +94,55 @@ impl Machine {
         of_machine.into_iter().chain(MemoryGroups::own().least_limit()).min()
     }
 
-    /// The control group, and those that hold it. Each of them may have limits.
-    fn groups(&self) -> impl Iterator<Item = &Path> {
-        let all = self.group.iter().flat_map(|group| group.ancestors());
-        all.take_while(|group| group.starts_with(CGROUPS))
-    }
-
     fn memory_is_short(&self) -> bool {
-        let of_group = self.group.as_ref().map(|group| group.join("memory.pressure"));
-        let files = of_group.into_iter().chain([PathBuf::from("/proc/pressure/memory")]);
+        let of_group = self.groups.first().map(|group| group.join("memory.pressure"));
+        let files = of_group.into_iter().chain([self.proc.join("pressure/memory")]);
         let texts = files.filter_map(|file| fs::read_to_string(file).ok());
         texts.filter_map(|text| pressure(&text)).any(|percent| percent >= SHORT_OF_MEMORY)
     }
 
     /// The free cores, as an average of about a second. Before the first span is over, all are free.
     fn free_cpu(&mut self, now: Instant) -> f64 {
-        let idle = fs::read_to_string("/proc/stat").ok().and_then(|text| idle_seconds(&text));
-        let Some(idle) = idle else { return f64::INFINITY };
-        let new = MachineSample { at: now, idle, group: self.group_seconds() };
-        let Some(last) = self.last.replace(new) else { return f64::INFINITY };
+        let Some(new) = self.sample(now) else { return f64::INFINITY };
+        let Some(last) = self.last.replace(new.clone()) else { return f64::INFINITY };
         let span = (now - last.at).as_secs_f64();
-        let of_machine = (new.idle - last.idle) / span;
-        let of_group = self
-            .quota()
-            .zip(new.group.zip(last.group))
-            .map(|(quota, (new, last))| quota - (new - last) / span);
-        let free = of_group.map_or(of_machine, |of_group| of_group.min(of_machine)).max(0.0);
+        let free = new.free_since(&last, span).max(0.0);
         let weight = 1.0 - (-span / MEMORY_SECONDS).exp();
         let average = self.free.map_or(free, |before| before + weight * (free - before));
         *self.free.insert(average)
     }
 
-    /// The CPU limit of the control groups, in cores.
-    fn quota(&self) -> Option<f64> {
-        let read = |group: &Path| fs::read_to_string(group.join("cpu.max")).ok();
-        self.groups().filter_map(read).filter_map(|text| cpu_quota(&text)).reduce(f64::min)
+    /// `None`: the system does not count the time of its CPUs.
+    fn sample(&self, at: Instant) -> Option<MachineSample> {
+        let stat = fs::read_to_string(self.proc.join("stat")).ok()?;
+        // Time in which a core waits for a disk is busy here.
+        let idle: BTreeMap<usize, f64> =
+            usable_cpus(&stat).into_iter().map(|cpu| (cpu.cpu, cpu.idle as f64 * TICK)).collect();
+        let groups = self.groups.iter().map(|group| GroupCpu::of(group)).collect();
+        (!idle.is_empty()).then_some(MachineSample { at, idle, groups })
     }
+}
 
-    fn group_seconds(&self) -> Option<f64> {
-        let text = fs::read_to_string(self.group.as_ref()?.join("cpu.stat")).ok()?;
-        let micros: f64 =
-            text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()?;
-        Some(micros / 1e6)
+impl MachineSample {
+    /// The cores that were free since the sample before: of the CPUs, or of the control group that has the least left.
+    fn free_since(&self, last: &Self, span: f64) -> f64 {
+        // A CPU that has come since says nothing yet.
+        let of_cpu = |(cpu, idle): (&usize, &f64)| Some(idle - last.idle.get(cpu)?);
+        let of_machine = self.idle.iter().filter_map(of_cpu).sum::<f64>() / span;
+        let groups = self.groups.iter().zip(&last.groups);
+        let of_groups =
+            groups.filter_map(|(new, last)| Some((*new)?.limit - ((*new)?.used - (*last)?.used) / span));
+        of_groups.fold(of_machine, f64::min)
+    }
+}
+
+impl GroupCpu {
+    fn of(group: &Path) -> Option<Self> {
+        let read = |name: &str| fs::read_to_string(group.join(name)).ok();
+        let limit = cpu_quota(&read("cpu.max")?)?;
+        let stat = read("cpu.stat")?;
+        let micros = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        Some(Self { limit, used: micros.trim().parse::<f64>().ok()? / 1e6 })
     }
 }
 
@@ -142,12 +167,6 @@ fn pressure(text: &str) -> Option<f64> {
     some.split(' ').find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
-/// The fourth number of the first line of `/proc/stat`. Time in which a core waits for a disk is busy here.
-fn idle_seconds(stat: &str) -> Option<f64> {
-    let ticks: f64 = stat.lines().next()?.split_ascii_whitespace().nth(4)?.parse().ok()?;
-    Some(ticks * TICK)
-}
-
 /// Microseconds of CPU in a period of microseconds, as in `200000 100000`. `max` is none.
 fn cpu_quota(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
@@ -165,13 +184,68 @@ mod tests {
         let text =
             "some avg10=12.50 avg60=0.00 avg300=0.00 total=0\nfull avg10=99.00 avg60=0 avg300=0 total=0\n";
         assert_eq!(pressure(text), Some(12.5));
-        assert_eq!(idle_seconds("cpu  10 0 20 3000 40 0 0 0 0 0\ncpu0 1 2\n"), Some(30.0));
         assert_eq!(cpu_quota("150000 100000\n"), Some(1.5));
         assert_eq!(cpu_quota("max 100000\n"), None);
         for broken in ["", "some", "max", "cpu", "MemTotal:", "some avg10=x"] {
-            let all = (memory_total(broken), pressure(broken), idle_seconds(broken), cpu_quota(broken));
-            assert_eq!(all, (None, None, None, None), "{broken}");
+            let all = (memory_total(broken), pressure(broken), cpu_quota(broken));
+            assert_eq!(all, (None, None, None), "{broken}");
         }
+    }
+
+    /// A machine with files of its own. Each look is a second after the one before.
+    struct KernelFiles(tempfile::TempDir, Machine, Instant);
+
+    impl KernelFiles {
+        fn new(all: &[(&str, &str)]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            all.iter().for_each(|(name, text)| write(folder.path(), name, text));
+            let machine = Machine::at(&folder.path().join("proc"), &folder.path().join("cgroups"));
+            Self(folder, machine, Instant::now())
+        }
+
+        fn free(&mut self, all: &[(&str, &str)]) -> f64 {
+            all.iter().for_each(|(name, text)| write(self.0.path(), name, text));
+            self.2 += Duration::from_secs(1);
+            self.1.look(self.2).free_cpu
+        }
+    }
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The text of `/proc/stat`, with these idle ticks of a CPU that this process may use and of one that it may not.
+    fn stat(own: u64, other: u64) -> String {
+        let usable = rustix::thread::sched_getaffinity(None).unwrap();
+        let cpu = (0..1024).find(|&cpu| usable.is_set(cpu)).unwrap();
+        format!("cpu  1 0 0 1\ncpu{cpu} 7 0 0 {own} 0 0 0 0\ncpu99999 7 0 0 {other} 0 0 0 0\n")
+    }
+
+    #[test]
+    fn only_cpus_that_this_process_may_use_are_free() {
+        let mut files = KernelFiles::new(&[]);
+        assert!(files.free(&[("proc/stat", &stat(100, 100))]).is_infinite(), "not known yet");
+        assert_eq!(files.free(&[("proc/stat", &stat(150, 900))]), 0.5, "others have the rest of the machine");
+        let mut files = KernelFiles::new(&[]);
+        for _ in 0..3 {
+            assert!(files.free(&[("proc/stat", "cpu  0 0 0 0\ncpu0 0 0 0 0\n")]).is_infinite(), "a sandbox");
+        }
+    }
+
+    #[test]
+    fn each_control_group_has_its_own_limit_and_its_own_use() {
+        let (top, usage) = ("cgroups/a/cpu.max", |micros: u64| format!("usage_usec {micros}\nuser_usec 1\n"));
+        let mut files = KernelFiles::new(&[
+            ("proc/self/cgroup", "0::/a/b\n"),
+            (top, "150000 100000\n"),
+            ("cgroups/a/b/cpu.max", "max 100000\n"),
+        ]);
+        files.free(&[("proc/stat", &stat(0, 0)), ("cgroups/a/cpu.stat", &usage(0))]);
+        // Another group below it has used most. Hostler's own has used nothing.
+        let free = files.free(&[("proc/stat", &stat(100, 0)), ("cgroups/a/cpu.stat", &usage(1_250_000))]);
+        assert_eq!(free, 0.25);
     }
 
     #[test]

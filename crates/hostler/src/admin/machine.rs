@@ -49,22 +49,11 @@ impl MachineFiles {
 
     /// The number of usable CPUs, and the time in which they were busy.
     fn cpus(&self) -> Option<(f64, u64)> {
-        let usable = hostler_worker::own_cpus();
-        let is_usable = |cpu: usize| usable.as_ref().is_none_or(|list| list.contains(cpu));
         let stat = read_to_string(self.proc.join("stat")).ok()?;
-        let (mut cpus, mut busy) = (0_u32, 0);
-        for line in stat.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let cpu = words.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
-            if cpu.is_some_and(is_usable) {
-                // user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and the fifth are work.
-                let ticks: Vec<u64> = words.take(8).filter_map(|ticks| ticks.parse().ok()).collect();
-                busy += ticks.iter().sum::<u64>() - ticks.iter().skip(3).take(2).sum::<u64>();
-                cpus += 1;
-            }
-        }
+        let cpus = hostler_worker::usable_cpus(&stat);
+        let busy: u64 = cpus.iter().map(|cpu| cpu.busy).sum();
         let ticks_per_second = rustix::param::clock_ticks_per_second();
-        (cpus > 0).then(|| (f64::from(cpus), busy * 1000 / ticks_per_second.max(1)))
+        (!cpus.is_empty()).then(|| (cpus.len() as f64, busy * 1000 / ticks_per_second.max(1)))
     }
 
     /// Used bytes and the limit: of the machine or of the control group, whichever has less left.
