@@ -13,7 +13,7 @@ pub struct MachineStatus {
     pub cpus: Option<f64>,
     /// Time in which these CPUs were busy since the machine started, with the work of other programs.
     pub busy_ms: Option<u64>,
-    /// CPU time of the control group, if it has a limit of CPU.
+    /// CPU time of the control group, if it has a limit of CPU below the number of CPUs.
     pub group_cpu_ms: Option<u64>,
     /// Bytes in use of the machine or, if it has a limit, of the control group, without what the kernel can free at once.
     pub memory_used: Option<u64>,
@@ -41,6 +41,8 @@ impl MachineFiles {
     fn read(&self) -> MachineStatus {
         let (cpus, busy_ms) = self.cpus().unzip();
         let limited = self.groups().into_iter().filter_map(|group| cpu_of(&group));
+        // A higher limit than the CPUs is none: other programs may have them.
+        let limited = limited.filter(|(limit, _)| cpus.is_none_or(|cpus| *limit < cpus));
         let (limit, group_cpu_ms) = limited.reduce(|a, b| if b.0 < a.0 { b } else { a }).unzip();
         let (memory_used, memory_limit) = self.memory().unzip();
         let cpus = limit.into_iter().chain(cpus).reduce(f64::min);
@@ -130,6 +132,16 @@ mod tests {
         ]);
         assert_eq!((limited.memory_used, limited.memory_limit), (Some(600_000), Some(1_000_000)));
         assert_eq!((limited.cpus, limited.group_cpu_ms), (Some(0.5), Some(7000)));
+        let own = rustix::thread::sched_getaffinity(None).unwrap();
+        let cpu = (0..1024).find(|&cpu| own.is_set(cpu)).unwrap();
+        let above = read(&[
+            ("proc/stat", &format!("cpu{cpu} 100 0 0 1 0 0 0 0\ncpu99999 1 0 0 1\n")),
+            ("proc/self/cgroup", "0::/a\n"),
+            ("cgroups/a/cpu.max", "200000 100000\n"),
+            ("cgroups/a/cpu.stat", "usage_usec 7000000\n"),
+        ]);
+        let figures = (above.cpus, above.group_cpu_ms, above.busy_ms);
+        assert_eq!(figures, (Some(1.0), None, Some(1000)), "no limit, with one CPU");
         let by_version_1 = read(&[
             MEMINFO,
             ("proc/self/cgroup", "4:memory:/a\n0::/\n"),
