@@ -13,7 +13,11 @@ const OTHERS: usize = 6;
 
 /// The threads at one moment. Those that start later are not among them.
 #[derive(Debug, Default)]
-pub(super) struct PoolThreads(Vec<File>);
+pub(super) struct PoolThreads {
+    wchans: Vec<File>,
+    /// They have their name, so these are all of them and no others.
+    named: bool,
+}
 
 impl PoolThreads {
     /// The threads of this process. Empty if it has no thread pool yet, or is another program than Node.
@@ -29,17 +33,23 @@ impl PoolThreads {
         let of_program = name(pid);
         let mut chosen: Vec<u32> =
             named.iter().filter(|(_, name)| name.trim_end() == NAME).map(|(thread, _)| *thread).collect();
-        if chosen.is_empty() {
+        let has_names = !chosen.is_empty();
+        if !has_names {
             let nameless = named.iter().filter(|(_, name)| *name == of_program);
             chosen = nameless.skip(OTHERS).map(|(thread, _)| *thread).collect();
         }
         let wchan = |thread| File::open(format!("/proc/{pid}/task/{thread}/wchan")).ok();
-        Self(chosen.into_iter().filter_map(wchan).collect())
+        Self { wchans: chosen.into_iter().filter_map(wchan).collect(), named: has_names }
+    }
+
+    /// How many there are, if that is known for sure. An app may set the number itself, in a way that its environment does not show.
+    pub fn number(&self) -> Option<usize> {
+        Some(self.wchans.len()).filter(|number| self.named && *number > 0)
     }
 
     /// How many of them have work: they compute, wait for a CPU, or are blocked, for example by a disk.
     pub fn busy(&self) -> usize {
-        self.0.iter().filter(|wchan| is_busy(wchan)).count()
+        self.wchans.iter().filter(|wchan| is_busy(wchan)).count()
     }
 }
 
@@ -59,6 +69,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_number_of_threads_is_that_of_the_process_and_not_of_its_environment() {
+        let script = "process.env.UV_THREADPOOL_SIZE = 7; require('crypto').pbkdf2('', '', 1, 8, 'sha1', () => console.log('done'));
+            setInterval(() => {}, 1000);";
+        let mut node = Command::new("node").args(["-e", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "done");
+        let number = PoolThreads::of(node.id()).number();
+        node.kill().unwrap();
+        node.wait().unwrap();
+        // In Node before 22.14 the threads have no name.
+        assert!(matches!(number, Some(7) | None), "{number:?}");
+        assert_eq!(PoolThreads::of(node.id()).number(), None);
+    }
+
+    #[test]
     fn the_threads_of_the_pool_are_found_and_those_of_v8_are_not() {
         let script = "
             const { pbkdf2 } = require('crypto');
@@ -71,11 +96,11 @@ mod tests {
         let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "started");
         let threads = PoolThreads::of(node.id());
-        assert_eq!((threads.0.len(), threads.busy()), (0, 0), "before the pool is there");
+        assert_eq!((threads.wchans.len(), threads.busy()), (0, 0), "before the pool is there");
         assert_eq!(lines.next().unwrap().unwrap(), "works");
         let work = || {
             let threads = PoolThreads::of(node.id());
-            (threads.0.len(), threads.busy()) == (4, 4)
+            (threads.wchans.len(), threads.busy()) == (4, 4)
         };
         assert!((0..100_000).any(|_| work()), "four threads that work");
         let threads = PoolThreads::of(node.id());

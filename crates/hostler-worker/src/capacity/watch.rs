@@ -23,7 +23,7 @@ use crate::vitals::Vitals;
 
 /// How often the threads are looked at in one round.
 const LOOKS: u32 = 10;
-/// libuv's number of threads, unless `UV_THREADPOOL_SIZE` sets another.
+/// libuv's number of threads, unless `UV_THREADPOOL_SIZE` sets another. For threads without a name.
 const POOL_THREADS: usize = 4;
 
 /// Watches one worker.
@@ -62,6 +62,15 @@ struct ProcessRound {
     short: bool,
 }
 
+/// What the thread pool of the process did in one round.
+#[derive(Clone, Copy, Default)]
+struct ThreadsRound {
+    /// How many threads had work, on average.
+    busy: f64,
+    /// How many there are, if that is known.
+    number: Option<usize>,
+}
+
 impl<E: Send + Sync + 'static> CapacityWatch<E> {
     /// Runs until the member has left and its last lease has ended. Without a main thread there is nothing to watch.
     pub async fn run(self) {
@@ -70,7 +79,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         let mut visibility = ThreadVisibility::default();
         let mut last: Option<ProcessSample> = None;
         loop {
-            let busy_threads = self.beat(main_thread, last.is_some(), &mut visibility).await;
+            let threads = self.beat(main_thread, last.is_some(), &mut visibility).await;
             let Some(load) = self.gauge.load() else { return };
             self.gauge.settle_idle();
             if self.capacity.set_hidden(visibility.is_hidden()) {
@@ -87,17 +96,21 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             }
             let sample = self.sample(main_thread, load);
             if let Some(round) = last.replace(sample).zip(last.as_ref()).map(|(last, new)| new.since(&last)) {
-                self.take(&round, busy_threads, &mut ceiling, &mut advice);
+                self.take(&round, threads, &mut ceiling, &mut advice);
             }
         }
     }
 
-    /// Waits for the next round. Looks at the main thread until it has been seen to wait. Returns how many threads of the thread pool had work
-    /// meanwhile, on average.
-    async fn beat(&self, main_thread: &MainThread, has_work: bool, visibility: &mut ThreadVisibility) -> f64 {
+    /// Waits for the next round. Looks at the main thread until it has been seen to wait. Returns what the thread pool did meanwhile.
+    async fn beat(
+        &self,
+        main_thread: &MainThread,
+        has_work: bool,
+        visibility: &mut ThreadVisibility,
+    ) -> ThreadsRound {
         if !has_work && visibility.is_seen() {
             sleep(BEAT).await;
-            return 0.0;
+            return ThreadsRound::default();
         }
         let threads = if has_work { PoolThreads::of(self.pid) } else { PoolThreads::default() };
         let mut busy = 0;
@@ -108,7 +121,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                 visibility.look(main_thread.shows_place());
             }
         }
-        busy as f64 / f64::from(LOOKS)
+        ThreadsRound { busy: busy as f64 / f64::from(LOOKS), number: threads.number() }
     }
 
     fn rest(&self, last: &mut Option<ProcessSample>) {
@@ -122,19 +135,19 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         ProcessSample { at: Instant::now(), load, busy: main_thread.busy_time().unwrap_or_default() }
     }
 
-    fn take(&self, round: &ProcessRound, busy_threads: f64, ceiling: &mut Ceiling, advice: &mut Advice) {
+    fn take(&self, round: &ProcessRound, threads: ThreadsRound, ceiling: &mut Ceiling, advice: &mut Advice) {
         if !self.has_preload {
             self.vitals.works(round.utilisation.min(1.0));
         }
         let settings = Arc::clone(&self.settings.borrow());
         match settings.slots {
             Slots::Auto { most } => {
-                let of_env = settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
+                let of_env = || settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
                 let limit = settings.recycling.max_memory;
                 ceiling.observe(&CeilingRound {
-                    busy_threads,
+                    busy_threads: threads.busy,
                     granted: round.granted,
-                    pool_threads: of_env.unwrap_or(POOL_THREADS),
+                    pool_threads: threads.number.or_else(of_env).unwrap_or(POOL_THREADS),
                     memory: limit.and_then(|limit| Some(resident_bytes(self.pid)? as f64 / limit as f64)),
                     leases: round.leases,
                     most,
