@@ -7,8 +7,13 @@
 const FULL: f64 = 0.9;
 /// ... and below this share it has room.
 const ROOM: f64 = 0.7;
-/// From this share of `max_memory` on a worker gets fewer requests.
+/// From this share of `max_memory` on a worker gets fewer requests ...
 const MEMORY_FULL: f64 = 0.9;
+/// ... for so many rounds of half a second. If that does not help, the memory is not that of the requests: the app has taken it for other
+/// things, or V8 keeps it. With fewer requests it would be slow for hours, until it is above the limit and replaced ...
+const MEMORY_ROUNDS: u32 = 20;
+/// ... and below this share it may be that of the requests again.
+const MEMORY_ROOM: f64 = 0.8;
 /// The factor by which the limit then shrinks.
 const SHRINK: f64 = 0.8;
 /// The factor by which it grows again.
@@ -16,7 +21,11 @@ const GROW: usize = 2;
 
 /// The limit.
 #[derive(Debug)]
-pub(super) struct Ceiling(usize);
+pub(super) struct Ceiling {
+    requests: usize,
+    /// In how many rounds the memory was full since there was room.
+    full_rounds: u32,
+}
 
 /// What a worker did in one round.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +46,13 @@ pub(super) struct CeilingRound {
 
 impl Default for Ceiling {
     fn default() -> Self {
-        Self(usize::MAX)
+        Self { requests: usize::MAX, full_rounds: 0 }
     }
 }
 
 impl Ceiling {
     pub fn requests(&self) -> usize {
-        self.0
+        self.requests
     }
 
     /// Takes in one round.
@@ -51,18 +60,29 @@ impl Ceiling {
         let threads = round.pool_threads.max(1);
         let demand = round.busy_threads / threads as f64;
         let fewer = (round.leases * SHRINK) as usize;
-        if round.memory.is_some_and(|share| share >= MEMORY_FULL) {
-            self.0 = self.0.min(fewer.max(1));
+        if self.memory_is_full(round.memory) {
+            self.requests = self.requests.min(fewer.max(1));
         } else if demand >= FULL && round.leases > threads as f64 {
             if round.granted == 0 {
                 // Fewer requests would not empty the pool sooner. Those that only wait, such as long polls, keep their share of the limit.
                 return;
             }
             // More requests than threads keep all threads busy.
-            self.0 = self.0.min(fewer.max(threads));
+            self.requests = self.requests.min(fewer.max(threads));
         } else if demand < ROOM {
-            self.0 = self.0.min(round.most).saturating_mul(GROW).min(round.most);
+            self.requests = self.requests.min(round.most).saturating_mul(GROW).min(round.most);
         }
+    }
+
+    /// Whether there is little memory left, and fewer requests may help.
+    fn memory_is_full(&mut self, share: Option<f64>) -> bool {
+        let share = share.unwrap_or(0.0);
+        if share < MEMORY_ROOM {
+            self.full_rounds = 0;
+        }
+        let is_full = share >= MEMORY_FULL;
+        self.full_rounds = self.full_rounds.saturating_add(u32::from(is_full));
+        is_full && self.full_rounds <= MEMORY_ROUNDS
     }
 }
 
@@ -113,5 +133,16 @@ mod tests {
         let mut ceiling = Ceiling::default();
         assert_eq!(after(&mut ceiling, [full(100.0)]), 80);
         assert_eq!(after(&mut ceiling, [full(0.5)]), 1);
+    }
+
+    #[test]
+    fn a_worker_that_stays_near_its_limit_of_memory_gets_its_requests_back() {
+        let with = |share| CeilingRound { memory: Some(share), ..round(0.0, 1.0) };
+        let mut ceiling = Ceiling::default();
+        let rounds = MEMORY_ROUNDS as usize;
+        assert_eq!(after(&mut ceiling, [with(0.95)].repeat(rounds)), 1);
+        assert_eq!(after(&mut ceiling, [with(0.95)].repeat(10)), 1_000, "fewer requests have not helped");
+        assert_eq!(after(&mut ceiling, [with(0.85), with(0.95)]), 1_000, "it goes up and down");
+        assert_eq!(after(&mut ceiling, [with(0.7), with(0.95)]), 1, "the memory was free again");
     }
 }
