@@ -206,7 +206,7 @@ impl User {
             let is_unknown = place.cpus.is_some().then(|| UNKNOWN.to_owned());
             return Placement { cpus: None, why: is_unknown.or(place.why) };
         };
-        if self.worker.setting == CpuSetting::Auto && threads::of(pid).as_ref() != Some(allowed) {
+        if self.worker.setting == CpuSetting::Auto && has_chosen(pid, allowed) {
             self.exempt = Some(OWN_CHOICE);
             return Placement { cpus: None, why: Some(OWN_CHOICE.into()) };
         }
@@ -253,5 +253,37 @@ impl User {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a process has other CPUs than Hostler gave it: those of the last look, or those that Hostler may use now. They may have changed
+/// since, and without a worker that may be bound there is no look.
+fn has_chosen(pid: u32, allowed: &CpuList) -> bool {
+    let has = threads::of(pid);
+    has.as_ref() != Some(allowed) && has != threads::own()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list::MAX_CPU;
+    use super::*;
+
+    #[test]
+    fn a_worker_with_the_cpus_that_hostler_has_got_lately_has_not_chosen_them() {
+        let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let own = threads::own().unwrap();
+        let first: CpuList = own.iter().take(1).collect();
+        let with = |setting| CpuUse { setting, index: 1, phase: CpuPhase::Serves, pid: Some(process.id()) };
+        let (mut state, shown) = (CpuState::default(), ShownPlace::default());
+        let (id, _) = state.enter(with(CpuSetting::Off), shown.clone());
+        // At the last look, Hostler had other CPUs. Since then, no worker could be bound.
+        let before = CpuList::from_iter([MAX_CPU - 1]);
+        state.cores = Cores { cores: vec![first.clone(), before.clone()], quota: None };
+        state.allowed = before;
+        state.update(id, with(CpuSetting::Auto));
+        let bound = threads::of(process.id());
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert_eq!((shown.read().0, bound), (Some(first.to_string()), Some(first)));
     }
 }
