@@ -20,6 +20,10 @@ pub const MOST_KEYS: usize = TABLES * MOST_OF_TABLE;
 /// How fast a bucket refills, and how much it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refill {
+    /// How many tokens come back ...
+    tokens: u64,
+    /// ... in how many nanoseconds.
+    per: u64,
     /// In how many nanoseconds one token comes back.
     interval: u64,
     /// In how many nanoseconds an empty bucket is full.
@@ -29,8 +33,21 @@ pub struct Refill {
 impl Refill {
     /// A bucket of `burst` tokens, of which `tokens` come back in the time `per`. The interval is rounded up, so that never more come back.
     pub fn new(tokens: u64, per: Duration, burst: u64) -> Self {
-        let interval = nanos(per).div_ceil(tokens.max(1)).max(1);
-        Self { interval, depth: interval.saturating_mul(burst) }
+        let (tokens, per) = (tokens.max(1), nanos(per));
+        let interval = per.div_ceil(tokens).max(1);
+        Self { tokens, per, interval, depth: interval.saturating_mul(burst) }
+    }
+
+    /// A bucket for [`TokenBuckets::charge`] that holds the tokens that come back in the time `per`. There may be so many of them that one comes
+    /// back in a few nanoseconds, or in less than one, so nothing is rounded to the interval.
+    pub fn of_charges(tokens: u64, per: Duration) -> Self {
+        Self { depth: nanos(per), ..Self::new(tokens, per, 1) }
+    }
+
+    /// In how many nanoseconds so many tokens come back.
+    fn time_of(self, tokens: u64) -> u64 {
+        let nanos = (u128::from(self.per) * u128::from(tokens)).div_ceil(u128::from(self.tokens));
+        u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 }
 
@@ -65,7 +82,7 @@ impl TokenBuckets {
 
     /// Takes one token.
     pub fn take(&self, key: u64, now: Instant) -> Result<Left, Empty> {
-        let Refill { interval, depth } = self.refill;
+        let Refill { interval, depth, .. } = self.refill;
         let now = self.at(now);
         let mut table = self.table(key);
         let full_at = table.get(&key).copied().unwrap_or_default().max(now).saturating_add(interval);
@@ -95,7 +112,7 @@ impl TokenBuckets {
 
     /// When the bucket has a whole token, without taking it.
     pub fn wait(&self, key: u64, now: Instant) -> Duration {
-        let Refill { interval, depth } = self.refill;
+        let Refill { interval, depth, .. } = self.refill;
         Duration::from_nanos(self.missing(key, now).saturating_add(interval).saturating_sub(depth))
     }
 
@@ -104,7 +121,7 @@ impl TokenBuckets {
         let now = self.at(now);
         let mut table = self.table(key);
         let full_at = table.get(&key).copied().unwrap_or_default().max(now);
-        let full_at = full_at.saturating_add(self.refill.interval.saturating_mul(tokens));
+        let full_at = full_at.saturating_add(self.refill.time_of(tokens));
         put(&mut table, key, full_at, now);
     }
 

@@ -61,7 +61,7 @@ async fn keys_have_buckets_of_their_own_and_a_token_can_be_given_back() {
 #[tokio::test(start_paused = true)]
 async fn a_bucket_in_debt_is_empty_until_the_debt_is_paid() {
     // 10 ms of work in 100 ms, in microseconds.
-    let buckets = buckets(10_000, millis(100), 10_000);
+    let buckets = TokenBuckets::new(Refill::of_charges(10_000, millis(100)), Instant::now());
     let look = || buckets.look(1, Instant::now());
     assert_eq!(look(), Ok(()));
     let charge = BucketCharge { buckets: Arc::new(self::buckets(1, millis(1), 1)), key: 1 };
@@ -76,6 +76,24 @@ async fn a_bucket_in_debt_is_empty_until_the_debt_is_paid() {
     assert!(look().is_err());
     advance(Duration::from_nanos(1)).await;
     assert_eq!(look(), Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_much_work_in_a_short_time_is_exact() {
+    // Work of so many workers, in microseconds: one comes back in 3.3 nanoseconds, or in a half.
+    for workers in [300, 2000] {
+        let second = millis(1000);
+        let tokens = workers * 1_000_000;
+        let buckets = TokenBuckets::new(Refill::of_charges(tokens, second), Instant::now());
+        let look = || buckets.look(1, Instant::now());
+        buckets.charge(1, tokens / 2, Instant::now());
+        assert_eq!(look(), Ok(()), "a half is left");
+        buckets.charge(1, tokens, Instant::now());
+        advance(second / 2).await;
+        assert!(look().is_err());
+        advance(millis(1)).await;
+        assert_eq!(look(), Ok(()), "{workers} workers");
+    }
 }
 
 #[tokio::test(start_paused = true)]

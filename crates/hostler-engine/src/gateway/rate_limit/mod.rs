@@ -113,7 +113,7 @@ impl RateLimiter {
             .map(|rate| TokenBuckets::new(Refill::new(rate.requests, rule.per, rate.burst), now));
         let worker_time = rule.worker_time.map(|time| {
             let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            Arc::new(TokenBuckets::new(Refill::new(micros, rule.per, micros), now))
+            Arc::new(TokenBuckets::new(Refill::of_charges(micros, rule.per), now))
         });
         Some(Arc::new(Self {
             scope,
