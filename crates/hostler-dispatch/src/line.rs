@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::bound_line::BoundLine;
 use super::bound_shares::BoundShares;
 use super::claim::MemberId;
@@ -100,6 +102,13 @@ impl Line {
     /// The place of the newest request that counts against the queue limit.
     pub fn newest(&self) -> Option<QueuePosition> {
         self.newcomers.last().max(self.bound.newest())
+    }
+
+    /// When the oldest request arrived that one more member could serve. One that is bound to a member waits for that one.
+    pub fn oldest_for_any(&self) -> Option<Instant> {
+        let first = self.first().map(|(place, _)| place);
+        let for_room = self.for_room.iter().filter_map(BTreeSet::first).copied();
+        for_room.chain(first).map(|place| place.ticket.arrived).min()
     }
 
     pub fn first(&self) -> Option<(QueuePosition, &Waiter)> {

@@ -211,6 +211,11 @@ impl<G> Queue<G> {
         any.chain(self.lines.iter().filter_map(|line| line.bound.oldest())).min()
     }
 
+    /// The same of those that one more member could serve.
+    pub fn oldest_for_any(&self) -> Option<Instant> {
+        self.lines.iter().filter_map(Line::oldest_for_any).min()
+    }
+
     /// The waiting requests that arrived first, at most `most` of them: when each arrived, and its kind.
     pub fn first_arrivals(&self, most: usize) -> Vec<(Instant, Option<WorkKind>)> {
         let of = |(place, waiter): (QueuePosition, &Waiter)| (place.ticket.arrived, waiter.span.work.kind);

@@ -38,6 +38,9 @@ pub struct PoolSnapshot<T = ()> {
     /// How long the oldest request has waited. In JSON: milliseconds.
     #[serde(rename = "oldest_wait_ms", serialize_with = "milliseconds")]
     pub oldest_wait: Option<Duration>,
+    /// The same of those that one more member could serve: the request of a sticky client waits for its own member.
+    #[serde(skip)]
+    pub oldest_wait_for_any: Option<Duration>,
     /// Slots of all members. Of members that have left: those in use.
     pub slots: usize,
     /// Slots in use, with those of members that have left and still finish requests.
@@ -134,6 +137,7 @@ impl<T> PoolSnapshot<T> {
         let states = roster.states();
         let members =
             states.iter().map(|state| (MemberFigures::take(state, now), Arc::clone(&state.member))).collect();
+        let since = |arrived: Instant| now.saturating_duration_since(arrived);
         let figures = Self {
             choice: settings.choice,
             policy: settings.policy,
@@ -148,7 +152,8 @@ impl<T> PoolSnapshot<T> {
                 low: queue.len_of(Priority::Low) + queue.bound_of(Priority::Low),
             },
             queue_limit: settings.queue_limit,
-            oldest_wait: queue.oldest().map(|arrived| now.saturating_duration_since(arrived)),
+            oldest_wait: queue.oldest().map(since),
+            oldest_wait_for_any: queue.oldest_for_any().map(since),
             slots: states.iter().map(|state| state.shown_slots()).sum(),
             in_use: states.iter().map(|state| state.in_use).sum(),
             tunnels: states.iter().map(|state| state.tunnels.open).sum(),

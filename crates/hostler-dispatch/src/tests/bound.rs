@@ -38,6 +38,23 @@ fn a_bound_request_waits_for_its_member_and_holds_up_no_other() {
     assert_eq!(*waits.lease(), "a");
 }
 
+#[tokio::test(start_paused = true)]
+async fn only_requests_that_another_member_could_serve_show_that_there_are_too_few() {
+    let pool = pool(10);
+    let [a, _b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let [_on_a, _on_b] = [hold(&pool, a.id()), lease(&pool)];
+    let mut of_client = bound(&pool, a.id());
+    of_client.assert_waits();
+    let waits = || (pool.snapshot().oldest_wait, pool.snapshot().oldest_wait_for_any);
+    let second = Duration::from_secs(1);
+    advance(second).await;
+    assert_eq!(waits(), (Some(second), None));
+    let mut any = waiting(&pool);
+    any.assert_waits();
+    advance(second).await;
+    assert_eq!(waits(), (Some(2 * second), Some(second)));
+}
+
 #[test]
 fn the_slot_of_a_member_goes_to_the_oldest_request_bound_or_not() {
     let pool = pool(10);

@@ -37,7 +37,7 @@ pub(super) fn take<E: Send + Sync + 'static>(
         ready: ready().count(),
         aside: regular().filter(|place| place.state == WorkerState::OutOfRotation).count(),
         failing: ready().next().is_none() && regular().any(|place| place.crashes > 0),
-        wait: pool.oldest_wait.filter(|_| waits).unwrap_or_default(),
+        wait: pool.oldest_wait_for_any.filter(|_| waits).unwrap_or_default(),
         used: pool.in_use > 0
             || pool.queue_length > 0
             || pool.tunnels + pool.streams > 0

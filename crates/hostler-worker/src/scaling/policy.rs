@@ -56,7 +56,7 @@ pub struct ScalingLook {
     pub aside: usize,
     /// No worker is ready, and boots have failed.
     pub failing: bool,
-    /// How long the oldest request has waited.
+    /// How long the oldest request has waited that another worker could serve.
     pub wait: Duration,
     /// There is a request or a tunnel, or there was one since the last look.
     pub used: bool,
