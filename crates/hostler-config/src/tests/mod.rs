@@ -5,6 +5,7 @@ mod admin;
 mod cache;
 mod caching;
 mod cpus;
+mod descriptors;
 mod difference;
 mod errors;
 mod hedge;
