@@ -81,6 +81,11 @@ impl<E> Gauge<E> {
         })
     }
 
+    /// Whether the pool shares its slots fairly among keys.
+    pub fn pool_is_fair(&self) -> bool {
+        self.shared.lock().queue.fair.is_some()
+    }
+
     /// Sets the number of slots, which alone decides from now on. Leases above the new number end normally.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.id, slots);

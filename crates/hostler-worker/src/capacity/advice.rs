@@ -24,8 +24,10 @@ pub(super) struct Advice {
 #[derive(Debug)]
 struct Noticed {
     sentence: String,
-    /// For this number of slots.
+    /// For this number of slots ...
     slots: usize,
+    /// ... in such a pool.
+    fair: bool,
     /// When it was last so.
     at: Instant,
 }
@@ -43,6 +45,9 @@ pub(super) struct AdviceRound {
     pub hold: Duration,
     /// A request had to wait for a slot.
     pub short: bool,
+    /// The pool is fair. With `"auto"` one key may get many requests into a worker that waits first and computes then, so a small number is
+    /// right there, also if it fills the event loop.
+    pub fair: bool,
 }
 
 impl Advice {
@@ -51,28 +56,28 @@ impl Advice {
         let is_full = round.leases > 0.8 * round.slots as f64;
         let count = |noticed: u32, is_so: bool| if is_so { noticed + 1 } else { 0 };
         self.too_few = count(self.too_few, round.short && is_full && round.utilisation < IDLE);
-        self.too_many = count(self.too_many, round.leases >= 2.0 && round.utilisation > FULL);
-        let AdviceRound { slots, utilisation, hold, .. } = *round;
+        self.too_many = count(self.too_many, round.leases >= 2.0 && round.utilisation > FULL && !round.fair);
+        let AdviceRound { slots, utilisation, hold, fair, .. } = *round;
         let (busy, hold) = (utilisation * 100.0, hold.as_millis());
-        if self.noticed.as_ref().is_some_and(|noticed| noticed.slots != slots) {
+        if self.noticed.as_ref().is_some_and(|noticed| (noticed.slots, noticed.fair) != (slots, fair)) {
             self.noticed = None;
         }
+        let remedy = if fair { "use a higher number in concurrency" } else { "use concurrency = \"auto\"" };
         let sentence = if self.too_few >= AGREE {
             Some(format!(
                 "requests wait for one of {slots} slots, which are held for {hold} ms each while the event loop is {busy:.0} % \
-                 busy: use concurrency = \"auto\""
+                 busy: {remedy}"
             ))
         } else if self.too_many >= AGREE {
             Some(format!(
-                "the event loop is {busy:.0} % busy with {:.0} requests at once, so they wait inside the worker: use \
-                 concurrency = \"auto\"",
+                "the event loop is {busy:.0} % busy with {:.0} requests at once, so they wait inside the worker: {remedy}",
                 round.leases
             ))
         } else {
             None
         };
         if let Some(sentence) = sentence {
-            self.noticed = Some(Noticed { sentence, slots, at: now });
+            self.noticed = Some(Noticed { sentence, slots, fair, at: now });
         }
     }
 
@@ -99,6 +104,7 @@ mod tests {
         leases: 0.99,
         hold: Duration::from_millis(200),
         short: true,
+        fair: false,
     };
 
     #[test]
@@ -122,6 +128,14 @@ mod tests {
             "the event loop is 99 % busy with 8 requests at once, so they wait inside the worker: use concurrency = \"auto\""
         );
         assert_eq!(after(99, AdviceRound { slots: 1, leases: 1.0, ..full }), None, "one at a time");
+    }
+
+    #[test]
+    fn in_a_fair_pool_a_number_is_right_and_may_be_too_low() {
+        let full = AdviceRound { slots: 8, utilisation: 0.99, leases: 7.6, fair: true, ..WAITS };
+        assert_eq!(after(99, full), None);
+        let few = after(99, AdviceRound { fair: true, ..WAITS }).unwrap();
+        assert!(few.ends_with(": use a higher number in concurrency"), "{few}");
     }
 
     #[test]

@@ -164,6 +164,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                     leases: round.leases,
                     hold,
                     short: round.short,
+                    fair: self.gauge.pool_is_fair(),
                 };
                 advice.observe(&advice_round, Instant::now());
                 self.tell(advice);
