@@ -124,7 +124,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                     self.decide(RolloutEvent::Spares(spares));
                 }
                 call = self.scaler.next(), if !self.ending => {
-                    let scaled = self.scaler.act(&self.shared, call, self.plan.is_restarting());
+                    let scaled = self.scaler.act(&self.shared, call);
                     self.rescale(scaled);
                 }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {

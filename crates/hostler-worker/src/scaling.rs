@@ -108,12 +108,11 @@ impl Scaler {
         }
     }
 
-    /// Decides. Returns the new number if it changes. While a pool restarts, its number of workers does not change.
+    /// Decides. Returns the new number if it changes.
     pub fn act<E: Send + Sync + 'static>(
         &mut self,
         shared: &PoolShared<E>,
         call: ScalingCall,
-        is_restarting: bool,
     ) -> Option<Scaled> {
         let limits = self.limits?;
         let now = Instant::now();
@@ -124,18 +123,10 @@ impl Scaler {
         let look = self.look(shared, now);
         self.tenant.measure();
         let verdict = match call {
-            _ if is_restarting => {
-                self.policy.watch(look, now);
-                ScalingVerdict::Stay
-            }
-            ScalingCall::Evicted => {
-                self.policy.watch(look, now);
-                self.policy.evicted(limits, self.count, look)
-            }
+            ScalingCall::Evicted => self.policy.evicted(limits, self.count, look, now),
             ScalingCall::WakeRequested | ScalingCall::Look => self.policy.step(limits, self.count, look, now),
         };
-        let is_idle = self.count > limits.least && !look.used && look.last_is_idle && look.aside == 0;
-        self.tenant.set_idle(is_idle.then(|| self.policy.idle_since()));
+        self.tenant.set_idle(self.policy.idle_since(limits, self.count, look));
         match verdict {
             ScalingVerdict::Shrink { to: 0, .. } if !shared.pool.fall_asleep(&self.wake_requested) => None,
             ScalingVerdict::Shrink { to, why } => Some(self.scale(shared, to, why)),

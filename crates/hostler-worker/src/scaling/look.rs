@@ -1,5 +1,7 @@
 //! Measures one pool for the policy. Decides nothing.
 
+use std::sync::atomic::Ordering;
+
 use super::machine::MachineLook;
 use super::policy::ScalingLook;
 use crate::lifecycle::PoolRole;
@@ -36,6 +38,7 @@ pub(super) fn take<E: Send + Sync + 'static>(
     ScalingLook {
         ready: ready().count(),
         aside: regular().filter(|place| place.state == WorkerState::OutOfRotation).count(),
+        restarting: shared.restarting.load(Ordering::Relaxed),
         failing: ready().next().is_none() && regular().any(|place| place.crashes > 0),
         wait: pool.oldest_wait_for_any.filter(|_| waits).unwrap_or_default(),
         used: pool.in_use > 0

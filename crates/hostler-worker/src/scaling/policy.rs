@@ -56,6 +56,8 @@ pub struct ScalingLook {
     pub aside: usize,
     /// No worker is ready, and boots have failed.
     pub failing: bool,
+    /// The pool restarts. Meanwhile its number of workers does not change.
+    pub restarting: bool,
     /// How long the oldest request has waited that another worker could serve.
     pub wait: Duration,
     /// There is a request or a tunnel, or there was one since the last look.
@@ -156,6 +158,9 @@ impl ScalingPolicy {
         now: Instant,
     ) -> ScalingVerdict {
         self.watch(look, now);
+        if look.restarting {
+            return ScalingVerdict::Stay;
+        }
         let is_complete = count > 0 && look.ready + look.aside >= count;
         self.complete_since = if is_complete { self.complete_since.or(Some(now)) } else { None };
         self.held = None;
@@ -174,8 +179,8 @@ impl ScalingPolicy {
         verdict
     }
 
-    /// Takes a look at a pool whose number of workers does not change now. Otherwise a request that is seen only in this look would not count.
-    pub fn watch(&mut self, look: ScalingLook, now: Instant) {
+    /// Takes in one look, whatever it is for: a request that has come and gone since the look before shows only in this one.
+    fn watch(&mut self, look: ScalingLook, now: Instant) {
         self.average(look, now);
         if look.used {
             self.used_at = now;
@@ -206,18 +211,26 @@ impl ScalingPolicy {
     }
 
     /// Another pool needs the memory: what to do if this pool has no request.
-    pub fn evicted(&mut self, limits: ScalingLimits, count: usize, look: ScalingLook) -> ScalingVerdict {
-        // Of a pool with a drained worker, that one could be left alone.
-        if look.used || !look.last_is_idle || look.aside > 0 || count <= limits.least {
+    pub fn evicted(
+        &mut self,
+        limits: ScalingLimits,
+        count: usize,
+        look: ScalingLook,
+        now: Instant,
+    ) -> ScalingVerdict {
+        self.watch(look, now);
+        if self.idle_since(limits, count, look).is_none() {
             return ScalingVerdict::Stay;
         }
         self.growth = None;
         ScalingVerdict::Shrink { to: limits.least, why: ScalingReason::Evicted }
     }
 
-    /// Since when the pool has had no request.
-    pub fn idle_since(&self) -> Instant {
-        self.used_at
+    /// Since when the pool has had no request, if it has workers that it can give away.
+    pub fn idle_since(&self, limits: ScalingLimits, count: usize, look: ScalingLook) -> Option<Instant> {
+        // Of a pool with a drained worker, that one could be left alone.
+        let needs_all = look.used || !look.last_is_idle || look.aside > 0 || look.restarting;
+        (!needs_all && count > limits.least).then_some(self.used_at)
     }
 
     /// Why the pool does not grow although it is short of workers.

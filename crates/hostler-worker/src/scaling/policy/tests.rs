@@ -72,6 +72,7 @@ impl Model {
             ready,
             aside: 0,
             failing: self.failing && self.count > 0,
+            restarting: false,
             wait: Duration::from_secs_f64(if able > 0.0 {
                 self.queue / able * STEP.as_secs_f64()
             } else {
@@ -152,6 +153,7 @@ const WAITING: ScalingLook = ScalingLook {
     ready: 1,
     aside: 0,
     failing: false,
+    restarting: false,
     wait: Duration::from_secs(1),
     used: true,
     load: 1.0,
@@ -267,6 +269,7 @@ fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
         ready: 1,
         aside: 0,
         failing: false,
+        restarting: false,
         wait: Duration::ZERO,
         used: false,
         load: 0.0,
@@ -275,10 +278,14 @@ fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
         free_cpu: 1.0,
         memory_is_short: false,
     };
-    let verdict = |look| model.policy.clone().evicted(model.limits, 1, look);
+    let verdict = |look| model.policy.clone().evicted(model.limits, 1, look, model.now);
     assert!(matches!(verdict(look), ScalingVerdict::Shrink { to: 0, .. }));
     assert_eq!(verdict(ScalingLook { used: true, ..look }), ScalingVerdict::Stay);
     assert_eq!(verdict(ScalingLook { aside: 1, ..look }), ScalingVerdict::Stay, "worker 1 is drained");
+    assert_eq!(verdict(ScalingLook { restarting: true, ..look }), ScalingVerdict::Stay);
+    let idle_since = |look| model.policy.idle_since(model.limits, 1, look);
+    assert_eq!(idle_since(look), Some(model.now));
+    assert_eq!(idle_since(ScalingLook { restarting: true, ..look }), None, "others can give more at once");
 }
 
 #[test]
@@ -287,10 +294,26 @@ fn a_request_during_a_restart_keeps_the_pool_awake() {
     model.policy.woken(model.now);
     let idle = ScalingLook { wait: Duration::ZERO, used: false, load: 0.0, last_is_idle: true, ..WAITING };
     // The restart takes longer than `shrink_after`.
-    model.policy.watch(ScalingLook { used: true, ..idle }, model.now + 9 * MINUTE);
+    for minute in 0..10 {
+        let look = ScalingLook { used: minute == 9, restarting: true, ..idle };
+        let now = model.now + minute * MINUTE;
+        assert_eq!(model.policy.step(model.limits, 1, look, now), ScalingVerdict::Stay);
+    }
     let verdict = |now| model.policy.clone().step(model.limits, 1, idle, now);
     assert_eq!(verdict(model.now + 10 * MINUTE), ScalingVerdict::Stay);
     assert!(matches!(verdict(model.now + 14 * MINUTE), ScalingVerdict::Shrink { to: 0, .. }));
+}
+
+#[test]
+fn a_request_that_is_seen_only_when_another_pool_needs_memory_counts() {
+    let mut model = Model::new(0, 4, 8.0);
+    model.policy.woken(model.now);
+    let idle = ScalingLook { wait: Duration::ZERO, used: false, load: 0.0, last_is_idle: true, ..WAITING };
+    let later = model.now + 9 * MINUTE;
+    let used = ScalingLook { used: true, ..idle };
+    assert_eq!(model.policy.evicted(model.limits, 1, used, later), ScalingVerdict::Stay);
+    assert_eq!(model.policy.step(model.limits, 1, idle, later + STEP), ScalingVerdict::Stay);
+    assert_eq!(model.policy.idle_since(model.limits, 1, idle), Some(later));
 }
 
 #[test]
