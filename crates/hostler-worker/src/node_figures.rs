@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// How many answers count. Hostler asks twice a second while the worker has requests, so this is a minute.
 const ANSWERS: usize = 120;
 
+/// An answer that is older than this says little about now.
+const OLD: Duration = Duration::from_secs(60);
+
 /// The figures of one Node process.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NodeFigures {
@@ -18,6 +21,16 @@ pub struct NodeFigures {
     pub heap: Option<HeapUse>,
     /// Its garbage collections.
     pub gc: Option<GarbageCollections>,
+    /// How long ago it has answered.
+    #[serde(skip)]
+    pub age: Option<Duration>,
+}
+
+impl NodeFigures {
+    /// The heap, if the process has answered lately. Without requests it is not asked, and its heap may be another one by now.
+    pub fn heap_lately(&self) -> Option<HeapUse> {
+        self.heap.filter(|_| self.age.is_some_and(|age| age <= OLD))
+    }
 }
 
 /// How long an event loop took to answer a question. JSON has microseconds.
@@ -119,6 +132,14 @@ impl Delays {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_heap_of_a_process_that_is_not_asked_any_more_is_old() {
+        let heap = Some(HeapUse { used: 90, limit: 100 });
+        let after =
+            |seconds| NodeFigures { heap, age: Some(Duration::from_secs(seconds)), ..Default::default() };
+        assert_eq!([59, 61].map(|seconds| after(seconds).heap_lately()), [heap, None]);
+    }
 
     #[test]
     fn percentiles_are_those_of_the_last_answers() {

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::message::Report;
 use super::node_figures::{Delays, NodeFigures};
 
@@ -27,7 +29,7 @@ pub(super) struct Vitals {
 #[derive(Debug, Default)]
 struct Told {
     delays: Delays,
-    last: Option<Report>,
+    last: Option<(Instant, Report)>,
 }
 
 impl Default for Vitals {
@@ -66,7 +68,7 @@ impl Vitals {
     /// The process has answered after this time. `None`: it was not asked.
     pub fn reported(&self, report: &Report, delay: Option<Duration>) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.last = Some(*report);
+        told.last = Some((Instant::now(), *report));
         delay.into_iter().for_each(|delay| told.delays.push(delay));
     }
 
@@ -75,8 +77,9 @@ impl Vitals {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         NodeFigures {
             event_loop_delay: told.delays.view(),
-            heap: told.last.and_then(|report| report.heap),
-            gc: told.last.and_then(|report| report.gc),
+            heap: told.last.and_then(|(_, report)| report.heap),
+            gc: told.last.and_then(|(_, report)| report.gc),
+            age: told.last.map(|(at, _)| at.elapsed()),
         }
     }
 

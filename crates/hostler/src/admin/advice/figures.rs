@@ -309,7 +309,7 @@ impl WorkerFigures {
             stack: worker.stack.as_ref().and_then(|stack| stack.first().cloned()),
             hung_ago: worker.hung_ago,
             loop_delay: worker.node.event_loop_delay.map(usual_delay),
-            heap: worker.node.heap,
+            heap: worker.node.heap_lately(),
             in_use: view.in_use,
             long_lived: view.tunnels + view.streams,
             slots_reason: worker.slots_reason.clone(),

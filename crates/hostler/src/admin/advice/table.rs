@@ -90,7 +90,7 @@ advice! {
         "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes, and each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
         "Compare two heap snapshots: `hostler heap POOL/WORKER`.", "guide/troubleshooting.md#memory";
     HEAP_FULL: "heap_full" Warning 15 ""
-        "The heap of V8 in a worker uses at least 90 % of its limit. At the limit the process ends.",
+        "The heap of V8 in a worker uses at least 90 % of its limit, and the worker has had requests in the last minute. At the limit the process ends.",
         "Look for a leak: `hostler heap POOL/WORKER`. If the app needs the memory, raise `--max-old-space-size`.", "guide/troubleshooting.md#memory";
     EVENT_LOOP_BLOCKED: "event_loop_blocked" Warning 30 ""
         "The 99th percentile of the event loop delay of a worker is at least 200 ms, while it has several requests at once or has tunnels or streams. With fewer than 100 answers of the event loop, the 90th percentile counts.",
