@@ -19,6 +19,8 @@ const SHORT_OF_MEMORY: f64 = 10.0;
 const LOOK_LASTS: Duration = Duration::from_millis(200);
 /// The averages forget within about this many seconds.
 const MEMORY_SECONDS: f64 = 1.0;
+/// A sample that is older than this says nothing about now. While all pools sleep, nobody looks.
+const STALE: Duration = Duration::from_secs(2);
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 /// `USER_HZ`: the unit of the kernel's text files is a hundredth of a second on every platform of Linux that Node supports.
@@ -104,7 +106,10 @@ impl Machine {
     /// The free cores, as an average of about a second. Before the first span is over, all are free.
     fn free_cpu(&mut self, now: Instant) -> f64 {
         let Some(new) = self.sample(now) else { return f64::INFINITY };
-        let Some(last) = self.last.replace(new.clone()) else { return f64::INFINITY };
+        let Some(last) = self.last.replace(new.clone()).filter(|last| now - last.at <= STALE) else {
+            self.free = None;
+            return f64::INFINITY;
+        };
         let span = (now - last.at).as_secs_f64();
         let free = new.free_since(&last, span).max(0.0);
         let weight = 1.0 - (-span / MEMORY_SECONDS).exp();
@@ -232,6 +237,16 @@ mod tests {
         for _ in 0..3 {
             assert!(files.free(&[("proc/stat", "cpu  0 0 0 0\ncpu0 0 0 0 0\n")]).is_infinite(), "a sandbox");
         }
+    }
+
+    #[test]
+    fn the_figures_of_an_hour_without_a_look_are_not_those_of_now() {
+        let mut files = KernelFiles::new(&[("proc/stat", &stat(0, 0))]);
+        files.free(&[]);
+        assert_eq!(files.free(&[("proc/stat", &stat(100, 0))]), 1.0);
+        files.2 += Duration::from_secs(3600);
+        assert!(files.free(&[("proc/stat", &stat(360_000, 0))]).is_infinite(), "not known yet");
+        assert_eq!(files.free(&[]), 0.0, "now it computes");
     }
 
     #[test]
