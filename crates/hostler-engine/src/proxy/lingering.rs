@@ -22,6 +22,10 @@ const NOTICE_TIME: Duration = Duration::from_secs(1);
 /// A worker whose event loop turns, and which has not closed its side after this time, does not read the connection of an upgrade.
 const UNREAD_TIME: Duration = Duration::from_millis(250);
 
+/// A worker that has had its request for so much longer than `hang_timeout` when the request is given up was not slow: Hostler itself did not
+/// run, and in a container that was paused the worker did not, either.
+const HELD_UP: Duration = Duration::from_secs(1);
+
 /// The rest of an answer is read, so that its connection can be used again, if it ends within this time ...
 const REST_TIME: Duration = Duration::from_millis(250);
 /// ... and this many bytes.
@@ -36,8 +40,7 @@ const MOST_AFTER_FIN: usize = 4 * 1024 * 1024;
 pub(super) fn linger_until_finished(mut call: Call, blames: bool) -> Option<PendingEnd> {
     let (pending_end, finished) = followed(&call);
     tokio::spawn(async move {
-        let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed());
-        match timeout(time_limit, read_rest(&mut call)).await {
+        match timeout(time_left(&call), read_rest(&mut call)).await {
             Ok(Some(end)) => {
                 tell(finished, end, &call);
                 call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
@@ -58,10 +61,18 @@ pub(super) fn linger_after_hanging_up(call: Call, blames: bool) -> Option<Pendin
     pending_end
 }
 
+/// How long the member may still work on the request. After a time in which Hostler did not run, it has all of its time again.
+fn time_left(call: &Call) -> Duration {
+    let (limit, held) = (call.settings.hang_timeout, call.lease.since().elapsed());
+    // An answer that has begun may take as long as it needs.
+    let was_held_up = !call.headed && held >= limit + HELD_UP;
+    if was_held_up { limit } else { limit.saturating_sub(held) }
+}
+
 /// Closes our side. The member's own FIN shows that it has noticed.
 async fn stop(mut call: Call, finished: Finished, blames: bool) {
     let least = if call.headed { FIN_TIMEOUT } else { NOTICE_TIME };
-    let time_limit = call.settings.hang_timeout.saturating_sub(call.lease.since().elapsed()).max(least);
+    let time_limit = time_left(&call).max(least);
     let unread = unread_upgrade(&call);
     let noticed = async {
         tokio::select! {

@@ -1,7 +1,11 @@
 //! How Hostler and its workers end: gracefully, at once, or killed. No process and no file is left.
 
+use std::future::pending;
+use std::time::Duration;
+
 use hostler_testkit::{Frame, eventually, frame_client};
 use rustix::process::Signal;
+use tokio::time::timeout;
 
 use super::proc;
 use super::site::{Plan, Site, app, configured, fixture, source};
@@ -289,5 +293,27 @@ async fn a_worker_in_an_infinite_loop_is_replaced_without_effect_on_the_others()
     assert_ne!(site.pid_of(worker).await, stuck);
     assert_eq!(site.diary().iter().filter(|entry| entry["url"] == "/spin?until=never&token=abc").count(), 1);
     site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+/// As in a container that is paused: the clock goes on, and neither of them runs.
+#[tokio::test]
+async fn a_worker_that_is_frozen_together_with_hostler_is_not_killed_for_that() {
+    let text = "require('http').createServer((request, response) => {
+          setTimeout(() => response.end('ok'), request.url === '/slow' ? 700 : 0);
+        }).listen(3000);";
+    let plan = source(text).option("pools.app.concurrency=1").option("pools.app.request_timeout=1s");
+    let site = plan.option("pools.app.hang_timeout=1500ms").started().await;
+    let worker = site.pid_of(1).await;
+    let asked = site.ask("/slow");
+    site.settles_at(1, 0).await;
+    proc::freeze(worker);
+    proc::freeze(site.pid());
+    let _ = timeout(Duration::from_secs(3), pending::<()>()).await;
+    proc::wake(site.pid());
+    asked.await.unwrap().assert_refused(504, "answer_timeout");
+    proc::wake(worker);
+    site.get("/").await.assert_ok("ok");
+    assert_eq!(site.pid_of(1).await, worker);
     site.stop().await;
 }
