@@ -231,8 +231,12 @@ mod tests {
     #[test]
     fn only_cpus_that_this_process_may_use_are_free() {
         let mut files = KernelFiles::new(&[]);
-        assert!(files.free(&[("proc/stat", &stat(100, 100))]).is_infinite(), "not known yet");
-        assert_eq!(files.free(&[("proc/stat", &stat(150, 900))]), 0.5, "others have the rest of the machine");
+        assert!(files.free(&[("proc/stat", stat(100, 100).as_str())]).is_infinite(), "not known yet");
+        assert_eq!(
+            files.free(&[("proc/stat", stat(150, 900).as_str())]),
+            0.5,
+            "others have the rest of the machine"
+        );
         let mut files = KernelFiles::new(&[]);
         for _ in 0..3 {
             assert!(files.free(&[("proc/stat", "cpu  0 0 0 0\ncpu0 0 0 0 0\n")]).is_infinite(), "a sandbox");
@@ -241,11 +245,11 @@ mod tests {
 
     #[test]
     fn the_figures_of_an_hour_without_a_look_are_not_those_of_now() {
-        let mut files = KernelFiles::new(&[("proc/stat", &stat(0, 0))]);
+        let mut files = KernelFiles::new(&[("proc/stat", stat(0, 0).as_str())]);
         files.free(&[]);
-        assert_eq!(files.free(&[("proc/stat", &stat(100, 0))]), 1.0);
+        assert_eq!(files.free(&[("proc/stat", stat(100, 0).as_str())]), 1.0);
         files.2 += Duration::from_secs(3600);
-        assert!(files.free(&[("proc/stat", &stat(360_000, 0))]).is_infinite(), "not known yet");
+        assert!(files.free(&[("proc/stat", stat(360_000, 0).as_str())]).is_infinite(), "not known yet");
         assert_eq!(files.free(&[]), 0.0, "now it computes");
     }
 
@@ -257,9 +261,10 @@ mod tests {
             (top, "150000 100000\n"),
             ("cgroups/a/b/cpu.max", "max 100000\n"),
         ]);
-        files.free(&[("proc/stat", &stat(0, 0)), ("cgroups/a/cpu.stat", &usage(0))]);
+        files.free(&[("proc/stat", stat(0, 0).as_str()), ("cgroups/a/cpu.stat", usage(0).as_str())]);
         // Another group below it has used most. Hostler's own has used nothing.
-        let free = files.free(&[("proc/stat", &stat(100, 0)), ("cgroups/a/cpu.stat", &usage(1_250_000))]);
+        let free = files
+            .free(&[("proc/stat", stat(100, 0).as_str()), ("cgroups/a/cpu.stat", usage(1_250_000).as_str())]);
         assert_eq!(free, 0.25);
     }
 

@@ -134,8 +134,9 @@ mod tests {
         assert_eq!((limited.cpus, limited.group_cpu_ms), (Some(0.5), Some(7000)));
         let own = rustix::thread::sched_getaffinity(None).unwrap();
         let cpu = (0..1024).find(|&cpu| own.is_set(cpu)).unwrap();
+        let stat = format!("cpu{cpu} 100 0 0 1 0 0 0 0\ncpu99999 1 0 0 1\n");
         let above = read(&[
-            ("proc/stat", &format!("cpu{cpu} 100 0 0 1 0 0 0 0\ncpu99999 1 0 0 1\n")),
+            ("proc/stat", stat.as_str()),
             ("proc/self/cgroup", "0::/a\n"),
             ("cgroups/a/cpu.max", "200000 100000\n"),
             ("cgroups/a/cpu.stat", "usage_usec 7000000\n"),
