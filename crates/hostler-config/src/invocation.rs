@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hostler_worker::CpuList;
+use hostler_worker::{CpuList, MemoryGroups};
 use rustix::net::{AddressFamily, SocketType, socket};
 
 use crate::document::KeyPath;
@@ -47,6 +47,8 @@ pub struct LoadContext {
     pub open_files: Option<usize>,
     /// The soft limit of open files at the start (`ulimit -Sn`). Workers get it back.
     pub soft_open_files: Option<u64>,
+    /// The lowest limit of memory of the control groups of this process, in bytes. `None`: no limit.
+    pub memory: Option<u64>,
     /// The kernel has IPv6.
     pub has_ipv6: bool,
     /// How many workers the pools had in the process that this one replaces.
@@ -63,6 +65,7 @@ impl LoadContext {
         Self {
             open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
             soft_open_files: open_files.current,
+            memory: MemoryGroups::own().least_limit(),
             has_ipv6: has_ipv6(),
             workers_before: BTreeMap::new(),
             environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),

@@ -18,6 +18,7 @@ mod log;
 mod lookups;
 mod member_tls;
 mod members;
+mod memory;
 mod places;
 mod platform;
 mod pool;
@@ -90,6 +91,7 @@ impl Resolver<'_> {
             warnings,
         };
         self.fit_into_descriptors(&mut config);
+        self.fit_into_memory(&config);
         self.warn_of_idle_keys(&file, &config);
         config
     }

@@ -14,6 +14,7 @@ mod later;
 mod lookups;
 mod meaning;
 mod member_tls;
+mod memory;
 mod programs;
 mod registrar;
 mod request_keys;
@@ -49,6 +50,7 @@ fn site(text: &str) -> Site {
         cpus: "0-2".parse().ok(),
         open_files: None,
         soft_open_files: None,
+        memory: None,
         has_ipv6: true,
         workers_before: Default::default(),
     };

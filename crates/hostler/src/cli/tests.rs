@@ -19,6 +19,7 @@ fn load_context() -> LoadContext {
         cpus: None,
         open_files: None,
         soft_open_files: None,
+        memory: None,
         has_ipv6: true,
         workers_before: Default::default(),
     }

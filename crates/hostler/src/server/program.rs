@@ -54,6 +54,7 @@ mod tests {
             cpus: None,
             open_files: None,
             soft_open_files: None,
+            memory: None,
             has_ipv6: true,
             workers_before: Default::default(),
         };

@@ -242,6 +242,7 @@ fn read(folder: &Path, text: &str, flags: &[String], variable: Option<(&str, &st
         cpus: None,
         open_files: None,
         soft_open_files: None,
+        memory: None,
         has_ipv6: true,
         workers_before: Default::default(),
     };
