@@ -106,7 +106,7 @@ advice! {
         "Correct the app. The status names the requests (`kept_off`).", "guide/failures.md#the-same-request-kills-workers-again-and-again";
     ONE_WORKER: "one_worker" Info 0 ""
         "A pool has one worker and no spare, and the worker has died in the last 15 minutes. While it boots, all requests wait.",
-        "Set pools.POOL.workers = 2, or pools.POOL.spares = 1.", "concepts/boots.md#spares";
+        "If two processes of the app may run at the same time, set pools.POOL.workers = 2, or pools.POOL.spares = 1. One that runs jobs, workflows or checks by itself must stay alone.", "concepts/boots.md#spares";
     BOOTS_HELD_UP: "boots_held_up" Warning 0 ""
         "In the last minute at least 3 boots after deaths had to wait, because boots use more CPU than `restart_cpu` allows.",
         "Find out why workers die. Their last exits are in the status.", "guide/failures.md#a-worker-crashes-again-and-again";
