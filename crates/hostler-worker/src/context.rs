@@ -195,7 +195,7 @@ impl SupervisorContext {
         }
         let limit =
             groups.least_limit().map_or(String::new(), |limit| format!(" (limit {} MiB)", limit >> 20));
-        Some(format!("the kernel has killed it for want of memory{limit}"))
+        Some(format!("the kernel has killed it because no memory was left{limit}"))
     }
 
     fn held(&self) -> MutexGuard<'_, HeldFolder> {

@@ -30,7 +30,7 @@ pub fn table(status: &Value) -> String {
     }
     let compression = &status["compression"];
     if compression["encoded"].as_u64() > Some(0) {
-        let spared = if_any(&compression["spared"], " others sent as they are, for want of memory or time");
+        let spared = if_any(&compression["spared"], " others sent uncompressed to save memory or CPU");
         let (before, after) = (bytes(&compression["bytes_before"]), bytes(&compression["bytes_after"]));
         let _ = writeln!(out, "compressed {} responses, {before} to {after}{spared}", compression["encoded"]);
     }

@@ -63,7 +63,7 @@ async fn a_worker_that_the_kernel_kills_for_want_of_memory_is_told_from_one_that
     let first = site.pid_of(1).await;
     site.get("/eat").await;
     let died = site.logged(&format!("app/1: died (pid {first}): ")).await;
-    let expected = "signal 9 (SIGKILL): the kernel has killed it for want of memory (limit 300 MiB)";
+    let expected = "signal 9 (SIGKILL): the kernel has killed it because no memory was left (limit 300 MiB)";
     assert!(died.starts_with(expected), "{died}");
     site.is_ready().await;
     let second = site.pid_of(1).await;
