@@ -47,7 +47,7 @@ pub struct SupervisorContextSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorContextError {
     /// No directory for the runtime directory. Holds one reason for each that was tried.
-    #[error("no directory for the workers' sockets: {}", .0.join("; "))]
+    #[error("no folder for the workers' sockets: {}", .0.join("; "))]
     NoDirectory(Vec<String>),
     /// The preload could not be written. The error names the file.
     #[error("{0}")]

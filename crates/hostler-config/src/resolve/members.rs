@@ -132,7 +132,7 @@ impl Resolver<'_> {
                 let Some(found) = found.next() else { continue };
                 let path = KeyPath::of("pools").key(&pool.name).key("members").index(index);
                 let what = match admin == Some(found) {
-                    true => "it is server.admin, so clients could read the status and give orders",
+                    true => "it is server.admin, so clients could read the status and send commands",
                     false => "its requests would come back to this Hostler",
                 };
                 let place = self.document.place_of_value(&path);

@@ -334,7 +334,7 @@ fn a_member_with_hostlers_own_address_causes_a_warning() {
     let warnings = site(text).config().warnings;
     expect![[r#"
         hostler.toml:2:22: pools.web.members[0]: 127.0.0.1:8080 is an address of this Hostler; its requests would come back to this Hostler
-        hostler.toml:2:40: pools.web.members[1]: localhost:8081 is an address of this Hostler; it is server.admin, so clients could read the status and give orders
+        hostler.toml:2:40: pools.web.members[1]: localhost:8081 is an address of this Hostler; it is server.admin, so clients could read the status and send commands
         hostler.toml:2:58: pools.web.members[2]: https://127.0.0.1:8080 is an address of this Hostler; its requests would come back to this Hostler"#]].assert_eq(&warnings.join("\n"));
 }
 

@@ -55,7 +55,7 @@ pub enum CommandError {
     #[error("{0}")]
     Refused(String),
     /// The process with this number serves in place of this one soon, or does already, and would not know of the command.
-    #[error("pid {pid} {how}: give the order again")]
+    #[error("pid {pid} {how}: repeat the command")]
     TakenOver { pid: u32, how: &'static str },
     /// It was tried and failed.
     #[error("{0}")]

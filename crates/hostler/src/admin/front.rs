@@ -25,7 +25,7 @@ POST /pools/NAME/workers/N/drain    give it no new requests; ?for=10m
 POST /pools/NAME/workers/N/undrain  give it requests again
 POST /pools/NAME/profile            a CPU profile of a worker: use hostler profile
 POST /pools/NAME/workers/N/heap     a heap snapshot: use hostler heap
-POST /purge                forget stored answers; ?url= ?prefix= ?tag= (as many as you like), ?all=true
+POST /purge                remove stored responses; ?url= ?prefix= ?tag= (as many as you like), ?all=true
 POST /reload               apply the configuration as it is now
 POST /upgrade              hand over to the program as it is now
 ";

@@ -115,7 +115,7 @@ async fn a_reload_by_a_signal_that_waits_for_an_upgrade_reaches_the_successor() 
     upgrade.assert_exit(0);
     site.logged("SIGHUP: passed on to pid ").await;
     site.logged("reload: nothing").await;
-    assert!(!site.lines().iter().any(|line| line.contains("give the order again")), "{:?}", site.lines());
+    assert!(!site.lines().iter().any(|line| line.contains("repeat the command")), "{:?}", site.lines());
 }
 
 /// systemd kills what is left of a service when its main process has ended.

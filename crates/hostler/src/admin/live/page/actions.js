@@ -28,7 +28,7 @@ export async function askWorker(what, pool, worker) {
 
 /** Asks which stored answers go, and then removes them. */
 export async function askPurge() {
-  const text = 'Hostler forgets the stored answer of this URL. Leave the field empty to forget all stored answers.';
+  const text = 'Hostler removes the stored response of this URL. Leave the field empty to remove all stored responses.';
   const act = (url) => command(`/purge?${url ? `url=${encodeURIComponent(url)}` : 'all=true'}`);
   await confirm({ title: 'Purge the cache?', text, name: 'URL', yes: 'Purge', act });
 }

@@ -133,7 +133,7 @@ function cache({ cache: stored }) {
   if (!stored) return;
   const rows = [['memory', count(stored.keys), `${bytes(stored.bytes)} of ${bytes(stored.limit)}`, count(stored.evicted), count(stored.purged), stored.fetching]];
   for (const server of stored.memcached) rows.push([`memcached ${server.server}`, count(server.stored), server.state, '–', '–', '–']);
-  table(at('cache'), [['store', 'name'], ['answers', 'n'], ['size', 'n'], ['evicted', 'n'], ['purged', 'n'], ['fetches now', 'n']], rows, '');
+  table(at('cache'), [['store', 'name'], ['responses', 'n'], ['size', 'n'], ['evicted', 'n'], ['purged', 'n'], ['fetches now', 'n']], rows, '');
 }
 
 function registrations({ registrar }) {
