@@ -287,7 +287,7 @@ impl Refusal {
     fn without_slot(&self) -> &'static str {
         match self {
             Self::NoMember => "no worker is ready for this route",
-            Self::MemberBusy => "the worker of this session is busy",
+            Self::MemberBusy => "the instance that the request asks for is busy",
             Self::NotStarted => "the application has not started yet",
             Self::WakeTimeout => "the application was asleep and did not start in time",
             _ => "no worker became free in time",

@@ -166,7 +166,7 @@ impl fmt::Display for TlsFault {
             Self::NotTls => "the server there does not speak TLS",
             Self::WrongName => "the certificate is for another name",
             Self::Untrusted => "the certificate is not trusted",
-            Self::ClientCertificate => "our client certificate is missing or not accepted",
+            Self::ClientCertificate => "Hostler's client certificate is missing or not accepted",
             Self::NoHttp2 => "the server there does not offer HTTP/2",
             Self::Handshake => "the TLS handshake failed",
         })

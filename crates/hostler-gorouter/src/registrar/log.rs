@@ -115,8 +115,12 @@ impl RegistrarLog {
         }
         let is_silent = |change: &&RouteChange| matches!(change, RouteChange::Left(.., Departure::Silent));
         let silent = changes.iter().filter(is_silent).count();
-        if silent > 0 {
-            self.event(Level::Info, &format!("{silent} members were silent for too long and are removed"));
+        match silent {
+            0 => {}
+            1 => self.event(Level::Info, "1 member was silent for too long and is removed"),
+            _ => {
+                self.event(Level::Info, &format!("{silent} members were silent for too long and are removed"))
+            }
         }
     }
 

@@ -71,8 +71,8 @@ impl Admin {
         })?;
         if let Some(errors) = settings.unusable {
             let whose = match is_noted {
-                true => "a running Hostler has noted it",
-                false => "no running Hostler has noted another one",
+                true => "it is the admin address of a running Hostler",
+                false => "no other admin address of a running Hostler is known",
             };
             complain(&errors);
             complain(format_args!(

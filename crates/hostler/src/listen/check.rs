@@ -8,7 +8,7 @@ use hostler_wire::{
 };
 
 /// The reason for a `Host` without a value. RFC 9110 section 7.2 allows it only for a target without an authority.
-pub(super) const EMPTY_HOST: &str = "it is malformed: it names nothing";
+pub(super) const EMPTY_HOST: &str = "it is empty";
 /// The characters of a path: `pchar` and the slash (RFC 3986 section 3.3), and those that RFC 3986 does not allow there but that browsers do
 /// not encode (the URL standard's path percent-encode set). All apps read these in the same way. `^` is among them for older browsers.
 const IN_PATH: [bool; 256] = byte_set(b"-._~!$&'()*+,;=:@/[]^|");
@@ -46,7 +46,7 @@ fn check_host(head: &RequestHead) -> Result<(), Refusal> {
 fn normalise_target(head: &mut RequestHead) -> Result<(), Refusal> {
     let target = head.target();
     if memchr::memchr(b'#', target).is_some() {
-        return Err(Refusal::Target("a fragment is never sent"));
+        return Err(Refusal::Target("it has a fragment (#), which a client must not send"));
     }
     if target.first() == Some(&b'/') || (target == b"*" && head.method() == b"OPTIONS") {
         return Ok(());

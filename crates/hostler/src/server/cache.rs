@@ -59,8 +59,8 @@ pub(super) async fn deliver(shared_cache: &SharedCache, at_once: bool, journal: 
     let wide = lost.len() - keys;
     if !lost.is_empty() {
         let text = format!(
-            "memcached has not got all purges, and the others are lost: {keys} of one key each and {wide} of a tag, a prefix or \
-             everything; other Hostlers may still serve what they concern"
+            "purges are lost, because memcached did not take them before Hostler ended: {keys} of one key each and {wide} of a tag, \
+             a prefix or everything; other Hostlers may still serve these responses"
         );
         journal.event(Level::Warn, &text);
     }

@@ -245,7 +245,7 @@ async fn a_silent_member_is_pruned_and_an_unregistered_one_leaves_at_once() {
     })
     .await;
     refuses(&site, "brief.test", "/", 404).await;
-    site.says("1 members were silent for too long").await;
+    site.says("1 member was silent for too long and is removed").await;
     get(&site, "long.test", "/").await.assert_ok("ok");
     say(&client, "router.unregister", &registration(&app, &["long.test"])).await;
     refuses(&site, "long.test", "/", 404).await;

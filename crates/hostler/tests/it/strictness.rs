@@ -98,7 +98,7 @@ async fn a_request_must_name_one_well_formed_host() {
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "bad_host", "more than one"),
         ("GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", "bad_host", "more than one"),
         ("GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", "bad_host", "more than one"),
-        ("GET / HTTP/1.1\r\nHost:\r\n\r\n", "bad_host", "malformed"),
+        ("GET / HTTP/1.1\r\nHost:\r\n\r\n", "bad_host", "empty"),
         ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "bad_host", "malformed"),
         ("GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", "bad_host", "malformed"),
         ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "bad_host", "malformed"),

@@ -7,7 +7,7 @@ use super::page::{TopPage, cut};
 use crate::admin::table::{array, micros, text};
 
 /// The text of a list of Hostler's that has no single requests.
-const UNKNOWN: &str = "  this Hostler does not tell single requests; it may be an older version";
+const UNKNOWN: &str = "  this Hostler does not show single requests; it may be an older version";
 /// From this age on, in microseconds, a request is marked.
 const OLD: u64 = 1_000_000;
 const VERY_OLD: u64 = 10_000_000;

@@ -199,7 +199,7 @@ fn a_hostler_that_tells_no_requests_or_has_none_is_said_so() {
     let mut older = status(2000);
     older["requests_now"].take();
     state.take(Instant::now(), Ok(older));
-    assert!(drawn(&state, 80, 24).contains("does not tell single requests"));
+    assert!(drawn(&state, 80, 24).contains("does not show single requests"));
     let mut idle = status(2000);
     idle["requests_now"] = json!({ "oldest": [], "slowest": [] });
     state.take(Instant::now(), Ok(idle));

@@ -172,7 +172,7 @@ impl Shard {
 impl Shard {
     fn note_flood(&self, origin: &ConnectionOrigin, flood: &impl std::fmt::Display) {
         self.connections.count_flood();
-        let text = format!("HTTP/2 connection from {} ended: {flood}", origin.peer);
+        let text = format!("HTTP/2 connection from {} closed: {flood}", origin.peer);
         self.journal.event(Level::Warn, &text);
     }
 }
@@ -222,8 +222,7 @@ impl Session {
                         && error.reason() == Some(Reason::ENHANCE_YOUR_CALM)
                         && !self.is_aborted
                     {
-                        let text =
-                            format_args!("too many of something that HTTP/2's machinery counts ({error})");
+                        let text = format_args!("it went over a limit of the HTTP/2 library ({error})");
                         self.common.shard.note_flood(&self.common.origin, &text);
                     }
                     return Poll::Ready(());
