@@ -97,7 +97,7 @@ section! {
         pub spares: Spares = Spares::Word(Auto) => worker.spares,
         /// The share of all cores, in percent, that boots of workers after deaths may take.
         ///
-        /// Hostler starts a worker that died while it served again at once. The first half minute of the share may be
+        /// If a worker dies while it serves, Hostler starts it again at once. The first half minute of the share may be
         /// used at once. Over the share, the worker waits until boots are within it again, and 30 s at most.
         pub restart_cpu: Count<1, 100> = Count(50),
         /// The CPUs on which the main thread of a worker runs: the thread that runs the app's code.

@@ -94,7 +94,7 @@ pub struct Registrar {
     pub choice: Choice,
     /// The number of slots of each member: the requests that it gets at the same time. `0`: no limit.
     pub concurrency: Count<0, 1_000_000>,
-    /// TLS to members that register a `tls_port`. Each member says its `server_name` itself
+    /// TLS to members that register a `tls_port`. `server_name` is not allowed here: each member registers its own
     /// (`server_cert_domain_san`).
     #[schemars(with = "MemberTls")]
     pub member_tls: Option<MemberTls>,

@@ -54,7 +54,7 @@ macro_rules! advice {
 // A row: id, severity, seconds, alert rule; when, what to do, page.
 advice! {
     TOO_FEW_WORKERS: "too_few_workers" Warning 15 "HostlerQueueStands"
-        "In the last minute the 99th percentile of the queue wait was at least 3 times the mean worker time and at least 100 ms, at least 20 requests waited, and the CPUs are not all busy. Not during a restart, not if the last ten seconds had no such wait, as after a pause, and not if `concurrency` does not fit.",
+        "In the last minute the 99th percentile of the queue wait was at least 3 times the mean worker time, and at least 100 ms. At least 20 requests waited, and the CPUs are not all busy. Not during a restart, not if the last ten seconds had no such wait, as after a pause, and not if `concurrency` does not fit.",
         "Add workers (pools.POOL.workers) or members.", "guide/troubleshooting.md#slow";
     CPU_EXHAUSTED: "cpu_exhausted" Warning 15 "HostlerQueueStands"
         "The same queue wait as for `too_few_workers`, and the CPUs were at least 90 % busy in the last minute.",
@@ -87,7 +87,7 @@ advice! {
         "A worker has died or did not start, at least 3 times in 15 minutes. Restarts and recycling do not count.",
         "Look at the last lines of the worker in the log, and at its last exit in the status.", "guide/troubleshooting.md#restarts";
     WORKER_LEAKS: "worker_leaks" Warning 0 "HostlerWorkerRestarts"
-        "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes, and each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
+        "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes. Each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
         "Compare two heap snapshots: `hostler heap POOL/WORKER`.", "guide/troubleshooting.md#memory";
     HEAP_FULL: "heap_full" Warning 15 ""
         "The heap of V8 in a worker uses at least 90 % of its limit, and the worker has had requests in the last minute. At the limit the process ends.",
@@ -164,7 +164,7 @@ advice! {
         "At least 5 HTTP/2 connections of the last minute were closed because of a flood of frames.",
         "Look for the clients in the log, and block them in front of Hostler.", "guide/one-client.md#http2";
     HANDSHAKES_FAIL: "handshakes_fail" Warning 15 ""
-        "At least 20 % of the connections of the last minute, and at least 10, failed in the TLS handshake or because of the PROXY header, for a reason that the configuration can change.",
+        "At least 20 % of the connections of the last minute, and at least 10, failed in the TLS handshake or because of the PROXY header. Only reasons that the configuration can change count.",
         "Look up the reason in the table of failed handshakes.", "guide/seeing.md#failed-handshakes";
     CERTIFICATE_EXPIRES: "certificate_expires" Warning 0 "HostlerCertificateExpires"
         "A certificate expires in less than 14 days, or has expired.",
