@@ -192,7 +192,9 @@ pub(super) fn with_preload(before: &str, preload: &Path) -> String {
 /// The system's "No such file" does not say whether the program or the working directory is missing.
 fn explain(error: io::Error, program: &str, cwd: &Path) -> io::Error {
     let what = match error.kind() {
-        io::ErrorKind::NotFound if !cwd.is_dir() => format!("its folder (cwd) {} does not exist", cwd.display()),
+        io::ErrorKind::NotFound if !cwd.is_dir() => {
+            format!("the folder (cwd) {} does not exist", cwd.display())
+        }
         io::ErrorKind::NotFound => format!("there is no program {program:?}"),
         _ => format!("{program:?}: {error}"),
     };

@@ -285,7 +285,7 @@ test('when the client disconnects, the signal aborts, waits end, and no job star
   client.end(JSON.stringify({ a: { name: 'waits' }, b: { name: 'waits' } }));
   while (begun.length === 0) await turn();
   client.destroy();
-  assert.equal((await gone).message, 'the client went away');
+  assert.equal((await gone).message, 'the client left');
   await end;
   assert.deepEqual(begun, ['a']);
 });

@@ -81,7 +81,7 @@ impl Resolver<'_> {
         let PoolMembers::Members(members) = source else { return None };
         if members.endpoints.len() == 1 {
             let place = self.document.place_of_value(path);
-            self.report.warn(place, format!("{path}: does nothing, because the pool has one member"));
+            self.report.warn(place, format!("{path}: changes nothing, because the pool has one member"));
         } else if let HedgeAfter::Time(after) = hedge.after
             && after >= longest
         {
@@ -90,7 +90,7 @@ impl Resolver<'_> {
             let longest = Period(longest);
             self.report.warn(
                 place,
-                format!("{here}: does nothing, because no request takes longer than its request_timeout, {longest}"),
+                format!("{here}: changes nothing, because no request takes longer than its request_timeout, {longest}"),
             );
         }
         Some(hedge)

@@ -65,12 +65,12 @@ fn each_mistake_about_second_tries_is_told_with_its_line() {
     );
     says(
         "[pools.app]\nmembers = [\"a:1\"]\nhedge = true\n",
-        expect!["hostler.toml:3:9: pools.app.hedge: does nothing, because the pool has one member"],
+        expect!["hostler.toml:3:9: pools.app.hedge: changes nothing, because the pool has one member"],
     );
     says(
         &format!("{}request_timeout = \"2s\"\n", members("{ after = \"2s\" }")),
         expect![
-            "hostler.toml:3:19: pools.app.hedge.after: does nothing, because no request takes longer than its request_timeout, 2s"
+            "hostler.toml:3:19: pools.app.hedge.after: changes nothing, because no request takes longer than its request_timeout, 2s"
         ],
     );
     says(

@@ -215,7 +215,7 @@ async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>
                     () = now.closed() => return,
                 }
                 now.send_modify(|now| now.client = None);
-                journal.event(Level::Error, "nats: the connection has failed inside Hostler; connecting again");
+                journal.event(Level::Error, "nats: the connection failed inside Hostler; connecting again");
                 // The next client may end at once, too.
                 sleep(options::MAX_PAUSE).await;
             }

@@ -84,7 +84,7 @@ function collect(request: IncomingMessage, limit: number): Promise<Buffer> {
     });
     request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
     request.on('close', () => {
-      if (!request.complete) reject(new BadBody(400, 'the client went away while it sent the body'));
+      if (!request.complete) reject(new BadBody(400, 'the client left while it sent the body'));
     });
   });
 }

@@ -91,7 +91,7 @@ function isRead(request: Parsed): boolean {
 async function answer(core: Core, request: Parsed, response: ServerResponse): Promise<void> {
   const batch = new Batch(core, (request.body ?? {}) as Record<string, Job>, { request, response });
   response.once('close', () => {
-    if (!response.writableFinished) batch.abandon(new Error('the client went away'));
+    if (!response.writableFinished) batch.abandon(new Error('the client left'));
   });
   const { statusCode, text } = await batch.run();
   if (!response.headersSent) answerJson(response, statusCode, text);
