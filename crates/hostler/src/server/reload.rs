@@ -95,10 +95,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     let lookups = lookups(running, &older, &newer).await.map_err(CommandError::Failed)?;
     let change = prepare(running, &older, &newer).await?;
     if !difference.server.is_empty() {
-        done.push(format!("server: {}", difference.server.join(", ")));
+        done.push(format!("server: {} changed", difference.server.join(", ")));
     }
     if !difference.tls.is_empty() {
-        done.push(format!("tls: {}", difference.tls.join(", ")));
+        done.push(format!("tls: {} changed", difference.tls.join(", ")));
     }
     done.extend(difference.pools.iter().map(|pool| describe(pool, &change)));
     // A key of `[server]` is a setting of all workers, too.
@@ -106,7 +106,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     let others = change.renewed.iter().filter(|name| !named(name));
     done.extend(others.map(|name| format!("pool {name}: all its workers replaced")));
     if difference.routes {
-        done.push(format!("routes: {}", newer.routes.len()));
+        done.push(format!("routes: changed, now {}", newer.routes.len()));
     }
     show(running, fresh, &mut done);
     running.listening.store(Arc::new(listening));
@@ -291,7 +291,8 @@ fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, prob
     let written = pools.iter().map(|pool| pool.settings.clone()).collect();
     running.config.store(Arc::new(Config { pools: written, ..older.clone() }));
     running.pools.store(Arc::new(pools));
-    format!("{problem}; renewed before: {}; nothing else has changed", change.renewed.join(", "))
+    let renewed = change.renewed.join(", ");
+    format!("{problem}; these pools have new workers: {renewed}; nothing else has changed")
 }
 
 /// Replaces routes and pools at one moment: a request that arrives later gets the new routes.

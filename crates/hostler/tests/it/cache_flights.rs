@@ -342,7 +342,7 @@ async fn a_reload_during_a_fetch_loses_no_answer() {
     let more = more.replacen("pools.app.concurrency = 1\n", "", 1);
     site.rewrite(&more);
     site.hang_up();
-    site.says("reload: routes: 2").await;
+    site.says("reload: routes: changed, now 2").await;
     app.release_all();
     leader.answer().await.assert_ok("1");
     follower.answer().await.assert_ok("1");

@@ -363,7 +363,7 @@ async fn a_reload_switches_compression_on() {
     get(&mut off.connect().await, "/", "Accept-Encoding: br\r\n").await.assert_no_field("content-encoding");
     off.rewrite(&format!("{ON}[pools.app]\nmembers = [\"{}\"]\n", app.address()));
     let said = off.command(&["reload"]).await.assert_exit(0).stdout.clone();
-    assert!(said.contains("server: compress") && said.contains("routes: 1"), "{said}");
+    assert!(said.contains("server: compress") && said.contains("routes: changed, now 1"), "{said}");
     let answer = get(&mut off.connect().await, "/", "Accept-Encoding: br\r\n").await;
     assert_eq!(plain(&answer), page());
 }

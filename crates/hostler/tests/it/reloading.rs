@@ -33,7 +33,7 @@ async fn routes_and_pools_follow_the_file() {
     let both = format!("[pools.app]\n{}[pools.new]\n{}", pool(&old), pool(&new));
     let routes = "[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/new/*'\npool = 'new'\n";
     let said = reload(&site, &format!("{both}{routes}")).await;
-    assert!(said.contains("pool new: added") && said.contains("routes: 2"), "{said}");
+    assert!(said.contains("pool new: added") && said.contains("routes: changed, now 2"), "{said}");
     site.get("/new/1").await.assert_ok("ok");
     site.get("/").await.assert_ok("ok");
     assert_eq!((old.requests().len(), new.requests().len()), (2, 1));
@@ -144,7 +144,7 @@ async fn a_signal_reloads_too() {
     let site = in_front_of(&app, "").await;
     site.rewrite("[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n");
     site.hang_up();
-    site.says("reload: routes: 1").await;
+    site.says("reload: routes: changed, now 1").await;
     site.get("/").await.assert_status(204);
 }
 

@@ -211,7 +211,7 @@ async fn a_pool_that_was_renewed_before_a_reload_failed_gets_its_other_settings_
     let site = configured(&file("v1", 11, serves)).started().await;
     site.configure(&file("v2", 22, "process.exit(3)"));
     let output = site.command(&["reload"]).await;
-    output.assert_exit(1).assert_complains("renewed before: app; nothing else has changed");
+    output.assert_exit(1).assert_complains("these pools have new workers: app; nothing else has changed");
     site.get("/").await.assert_ok("v2");
     assert_eq!(site.pool("app").await["queue_limit"], 11);
     // The other pool is as it was, so nothing else differs.
@@ -375,7 +375,7 @@ async fn a_reload_keeps_a_pause_that_begins_during_its_restarts() {
         site.touch("go");
     };
     let (reload, ()) = tokio::join!(reload, pause);
-    let why = "pool other is paused and would start anew: resume it first; renewed before: app";
+    let why = "pool other is paused and would start anew: resume it first; these pools have new workers: app";
     reload.assert_exit(1).assert_complains(why);
     assert_eq!(site.pool("other").await["paused"], true);
     site.get("/").await.assert_ok("v2");
