@@ -81,7 +81,7 @@ pub struct Server {
     ///
     /// Hostler counts what the network has taken, not what waits in the kernel. The system of a slow client makes
     /// room in steps, often of 64 KB. After a step the limit is longer: by 1 s for each KB of the step, and at most
-    /// by one and a half times the limit. Raise it for clients that stop to read for a long time, such as paused
+    /// by one and a half times the limit. Raise it for clients that stop reading for a long time, such as paused
     /// downloads.
     pub send_timeout: Period,
     /// The lowest average speed, in bytes a second, at which a client must read its responses while there is data

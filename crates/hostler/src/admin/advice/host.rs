@@ -7,6 +7,7 @@ use super::history::View;
 use super::table;
 
 const DAY: i64 = 86_400;
+const HOUR: i64 = 3600;
 const LITTLE_DISK: u64 = 256 << 20;
 
 pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
@@ -84,7 +85,8 @@ fn configuration(view: View<'_>, found: &mut Vec<Finding>) {
         let name = file(path);
         let text = match left / DAY {
             _ if left <= 0 => "the certificate has expired".to_owned(),
-            0 => format!("the certificate expires in {} hours", left / 3600),
+            _ if left < HOUR => "the certificate expires in less than an hour".to_owned(),
+            0 => format!("the certificate expires in {} hours", left / HOUR),
             days @ ..14 => format!("the certificate expires in {days} days"),
             _ => continue,
         };

@@ -102,7 +102,7 @@ advice! {
         "Workers of a pool hung at least 2 times in 15 minutes.",
         "Correct the function at the top of the stack. `hostler status --json` has the whole stack.", "guide/failures.md#a-worker-hangs";
     REQUESTS_KILL: "requests_kill_workers" Warning 0 "HostlerRequestsKillWorkers"
-        "Requests are refused because workers died of them.",
+        "Requests are refused because workers died over them.",
         "Correct the app. The status names the requests (`kept_off`).", "guide/failures.md#the-same-request-kills-workers-again-and-again";
     ONE_WORKER: "one_worker" Info 0 ""
         "A pool has one worker and no spare, and the worker has died in the last 15 minutes. While it boots, all requests wait.",

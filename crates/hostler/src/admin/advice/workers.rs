@@ -92,9 +92,10 @@ fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found
     if let Some(request) = pool.kept_off.first() {
         let others = match pool.kept_off.len() {
             1 => String::new(),
+            2 => " and 1 other".to_owned(),
             count => format!(" and {} others", count - 1),
         };
-        let text = format!("workers died of {}{others}, so Hostler refuses it", line(request));
+        let text = format!("workers died over {}{others}, so Hostler refuses such requests", line(request));
         found.push(Finding::of_pool(table::REQUESTS_KILL, name, &text));
     }
     // An app that has never worked needs no second worker.

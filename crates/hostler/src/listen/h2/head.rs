@@ -78,7 +78,7 @@ fn check_host(authority: Option<&[u8]>, host: &[u8], scheme: Option<&str>) -> Re
     let default_port: &[u8] = if scheme == Some("https") { b":443" } else { b":80" };
     match authority {
         Some(authority) if !check::same_host(host, authority, default_port) => {
-            Err(Refusal::Host(":authority names another"))
+            Err(Refusal::Host("it contradicts :authority"))
         }
         _ => Ok(()),
     }

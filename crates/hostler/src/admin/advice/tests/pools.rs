@@ -272,7 +272,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::REQUESTS_KILL,
         raised: |scene| scene.web().kept_off = vec!["GET /report".into(), "GET /x".into()],
-        text: "web: workers died of GET /report and 1 others, so Hostler refuses it",
+        text: "web: workers died over GET /report and 1 other, so Hostler refuses such requests",
         quiet: &[|scene| scene.web().kept_off.clear()],
     },
     AdviceCase {

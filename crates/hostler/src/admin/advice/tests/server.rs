@@ -145,6 +145,15 @@ pub(super) const HOST: &[AdviceCase] = &[
         quiet: &[|scene| certificate(scene, 14 * 24 + 1)],
     },
     AdviceCase {
+        row: table::CERTIFICATE_EXPIRES,
+        raised: |scene| {
+            let until = scene.now.time.checked_add(SignedDuration::from_mins(59)).unwrap();
+            scene.now.certificates = vec![("tls/shop.pem".into(), until)];
+        },
+        text: "tls/shop.pem: the certificate expires in less than an hour",
+        quiet: &[|scene| certificate(scene, 14 * 24 + 1)],
+    },
+    AdviceCase {
         row: table::RELOAD_FAILED,
         raised: |scene| scene.now.last_reload = reload(false),
         text: "the last reload was not applied: hostler.toml:3: unknown key `worker`",
