@@ -386,7 +386,7 @@ impl fmt::Display for Convicted {
         let pids: Vec<String> = self.killed.iter().map(u32::to_string).collect();
         write!(f, "workers have died over it (pid {})", pids.join(", pid "))?;
         match &self.kept_off {
-            Some((what, left)) => write!(f, "; {what} is kept off for {} s", left.as_secs_f64().ceil()),
+            Some((what, left)) => write!(f, "; Hostler refuses {what} for {} s", left.as_secs_f64().ceil()),
             None => Ok(()),
         }
     }

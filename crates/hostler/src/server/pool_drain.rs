@@ -30,7 +30,8 @@ pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec
             }
         };
         if timeout(running.drain_timeout(), finished).await.is_err() {
-            let text = format!("pool {}: requests did not end in server.drain_timeout", pool.name);
+            let then = if leaving.is_some() { "; its workers are stopped" } else { "" };
+            let text = format!("pool {}: requests did not end in server.drain_timeout{then}", pool.name);
             running.journal.event(Level::Warn, &text);
         }
         if let Some(leaving) = leaving {
