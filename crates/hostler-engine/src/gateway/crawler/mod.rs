@@ -64,6 +64,11 @@ fn name(user_agent: &str) -> Option<&str> {
 /// The first product whose name has one of the parts. Looks at each word and at each program that is no crawler once: a client can send
 /// thousands of both.
 fn by_part(user_agent: &str) -> Option<&str> {
+    by_part_of(word, user_agent)
+}
+
+/// `word` is the word around a position. The test of the cost counts what it looks at.
+fn by_part_of(mut word: impl FnMut(&str, usize) -> Range<usize>, user_agent: &str) -> Option<&str> {
     let mut others = KNOWN.others.find_whole(user_agent).map(|other| other.at).peekable();
     let mut seen = 0;
     KNOWN.parts.find_iter(user_agent).find_map(|part| {
