@@ -121,12 +121,16 @@ impl Journal {
         self.write(Level::Info, |out, _| write(out, &rules));
     }
 
-    /// Writes an event for the operator.
+    /// Writes an event for the operator. It is not lost because workers print too much.
     pub fn event(&self, level: Level, text: &str) {
         if !self.rules.load().has_event(level) {
             return;
         }
-        self.write(level, |out, form| write_event(out, form, &Event { level, text }));
+        self.writer.append_reserved(|out| {
+            let start = out.len();
+            write_event(out, self.form, &Event { level, text });
+            self.priorities.mark(out, start, level);
+        });
     }
 
     /// Writes a line of a worker's output. The line is parsed before the lock is taken, so that no request waits for it.

@@ -14,6 +14,8 @@ use tokio::time::Instant;
 const PIECE: usize = 4096;
 /// The most bytes that may wait. Further lines are dropped.
 const MAX_WAITING: usize = 8 * 1024 * 1024;
+/// So many bytes more may wait, for lines that must not be lost because others come too fast.
+const RESERVED: usize = 1024 * 1024;
 /// The capacity that an empty buffer keeps.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
@@ -84,8 +86,17 @@ impl Writer {
 
     /// Appends a line, or drops it if too much waits.
     pub fn append(&self, line: impl FnOnce(&mut Vec<u8>)) {
+        self.append_within(MAX_WAITING, line);
+    }
+
+    /// The same for a line that also has the reserved room.
+    pub fn append_reserved(&self, line: impl FnOnce(&mut Vec<u8>)) {
+        self.append_within(MAX_WAITING + RESERVED, line);
+    }
+
+    fn append_within(&self, most: usize, line: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.shared.lock();
-        if state.waiting.len() > MAX_WAITING || state.ended {
+        if state.waiting.len() > most || state.ended {
             state.drop_lines(1);
             state.last_error = None;
             return;
@@ -100,8 +111,10 @@ impl Writer {
 
     /// Further lines go to this file. The one before is closed at once: it may be removed, and keep its room on the disk until then.
     pub fn replace(&self, out: File) {
-        self.shared.lock().replacement = Some(out);
+        let unused = self.shared.lock().replacement.replace(out);
         self.shared.changed.notify_all();
+        // Not under the lock: to close a file may take long.
+        drop(unused);
     }
 
     pub fn usage(&self) -> WriterUsage {
@@ -328,6 +341,29 @@ mod tests {
         let read = reading.join().unwrap();
         assert!(read.ends_with(&format!("x\n{dropped} dropped\n")), "{dropped}");
         assert_eq!(read.lines().count() as u64, 20_000 - dropped + 1);
+    }
+
+    #[test]
+    fn a_reserved_line_is_not_lost_because_others_come_too_fast() {
+        let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
+        fill(&writer, 20_000);
+        let dropped = writer.usage().dropped;
+        assert!(dropped > 0);
+        writer.append_reserved(|out| out.extend_from_slice(b"important\n"));
+        assert_eq!(writer.usage().dropped, dropped);
+        let line = [vec![b'r'; 1023], vec![b'\n']].concat();
+        (0..20_000).for_each(|_| writer.append_reserved(|out| out.extend_from_slice(&line)));
+        let WriterUsage { waiting_bytes, dropped: all, .. } = writer.usage();
+        let most = 2 * (MAX_WAITING + RESERVED) + 2048;
+        assert!(all > dropped && waiting_bytes <= most, "{all} {waiting_bytes}");
+        let reading = std::thread::spawn(move || {
+            let mut read = String::new();
+            reader.read_to_string(&mut read).unwrap();
+            read
+        });
+        assert!(writer.end(Duration::from_secs(60)));
+        drop(writer);
+        assert!(reading.join().unwrap().lines().any(|line| line == "important"));
     }
 
     #[test]
