@@ -328,7 +328,7 @@ impl WorkerLog {
             let line = String::from_utf8(line)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             let Some(line) = notices.keep_app_output(line) else { continue };
-            tail.push(stream, line.clone());
+            tail.push(stream, &line);
             let (is_whole, pid) = (lines.was_whole(), pid.load(Ordering::Relaxed));
             self.record(LogEntry::Output { stream, line, is_whole, pid });
         }
@@ -362,9 +362,30 @@ mod tests {
         ];
         for (printed, telling) in cases {
             let tail = Tail::default();
-            printed.lines().for_each(|line| tail.push(OutputStream::Stderr, line.to_owned()));
+            printed.lines().for_each(|line| tail.push(OutputStream::Stderr, line));
             assert_eq!(tail.most_useful_line().as_deref(), telling, "{printed}");
         }
+    }
+
+    #[test]
+    fn of_long_lines_the_beginning_is_kept() {
+        let tail = Tail::default();
+        let long = format!("{{\"a\":\"{}\"}}", "€".repeat(80_000));
+        (0..100).for_each(|_| tail.push(OutputStream::Stdout, &long));
+        tail.begin(OutputStream::Stderr, long.as_bytes());
+        let kept = tail.lines();
+        assert_eq!(kept.len(), 20);
+        for line in &kept {
+            let beginning = line.strip_suffix('…').unwrap();
+            assert!(
+                long.starts_with(beginning) && (4000..=4096).contains(&beginning.len()),
+                "{}",
+                line.len()
+            );
+        }
+        let short = "x".repeat(4096);
+        tail.push(OutputStream::Stderr, &short);
+        assert_eq!(tail.last_words(), [short]);
     }
 
     #[test]
@@ -378,7 +399,7 @@ mod tests {
         ];
         for (printed, port) in cases {
             let tail = Tail::default();
-            printed.lines().for_each(|line| tail.push(OutputStream::Stderr, line.to_owned()));
+            printed.lines().for_each(|line| tail.push(OutputStream::Stderr, line));
             assert_eq!(tail.port_in_use(), port, "{printed}");
         }
     }

@@ -17,8 +17,8 @@ pub enum OutputStream {
 const TAIL_LINES: usize = 20;
 /// ... and those that are kept for the case that its boot fails: a stack trace, and the lines before it.
 const KEPT_LINES: usize = 50;
-/// So many bytes are kept of a line whose end has not come.
-const BEGUN_LIMIT: usize = 1024;
+/// So many bytes are kept of a line. An app may print objects of 256 KiB, and 20 of them would make one line of the log.
+const KEPT_BYTES: usize = 4 * 1024;
 
 /// The last lines of a worker, for the case that it never gets ready.
 #[derive(Clone, Default)]
@@ -79,12 +79,12 @@ impl Tail {
         port.parse().ok()
     }
 
-    pub(super) fn push(&self, stream: OutputStream, line: String) {
+    pub(super) fn push(&self, stream: OutputStream, line: &str) {
         let mut lines = self.lock();
         if lines.whole.len() == KEPT_LINES {
             lines.whole.pop_front();
         }
-        lines.whole.push_back((stream, line));
+        lines.whole.push_back((stream, beginning(line)));
         lines.begun.retain(|(of, _)| *of != stream);
     }
 
@@ -93,8 +93,9 @@ impl Tail {
         let mut lines = self.lock();
         lines.begun.retain(|(of, _)| *of != stream);
         if !text.is_empty() {
-            let text = &text[..text.len().min(BEGUN_LIMIT)];
-            lines.begun.push((stream, String::from_utf8_lossy(text).into_owned()));
+            // One byte more shows that there is more.
+            let text = &text[..text.len().min(KEPT_BYTES + 1)];
+            lines.begun.push((stream, beginning(&String::from_utf8_lossy(text))));
         }
     }
 
@@ -106,6 +107,13 @@ impl Tail {
     fn lock(&self) -> MutexGuard<'_, LastLines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is kept of a line.
+fn beginning(line: &str) -> String {
+    let cut = line.floor_char_boundary(KEPT_BYTES);
+    let rest = if cut < line.len() { "…" } else { "" };
+    format!("{}{rest}", &line[..cut])
 }
 
 /// For example `TypeError: x is not a function` or `Error [ERR_MODULE_NOT_FOUND]: ...`.
