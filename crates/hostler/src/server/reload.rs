@@ -1,17 +1,15 @@
 //! Applies a changed configuration. Only what differs is changed; routes change last, all at the same moment. Knows no files and no
 //! commands.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use hostler_config::{self as config, Config, PoolChange};
-use hostler_engine::journal::Level;
 use tokio::time::timeout;
 
 use super::lookups::LookupServices;
 use super::pools::{self, RunningPool};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
-use super::running::{RunningServer, UnlistedPool};
+use super::running::{RunningServer, UnlistedPool, reopen_log};
 use super::tls::{self, Fresh};
 use super::{boot, cache, fixed, pool_drain, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
@@ -25,13 +23,21 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
         return Err(CommandError::Refused("this Hostler is stopping".into()));
     }
     // A renamed log file must not wait for a valid configuration.
-    if let Some(file) = running.config.load().log.file.as_deref() {
-        // An error is in the log.
-        let _ = reopen_log(running, Some(file));
-    }
+    let file = running.config.load().log.file.clone();
+    let unopened = match &file {
+        Some(_) => reopen_log(running.journal.clone(), file.clone()).await,
+        None => None,
+    };
     let outcome = match load(running).await {
         Ok(newer) => apply(running, newer).await,
         Err(error) => Err(CommandError::Failed(error)),
+    };
+    // The log goes on in the old file, and who has renamed that looks into the new one.
+    let unopened = unopened.filter(|_| running.config.load().log.file == file);
+    let outcome = match (outcome, unopened) {
+        (Ok(done), Some(why)) => Ok([done, vec![why]].concat()),
+        (Err(CommandError::Failed(error)), Some(why)) => Err(CommandError::Failed(format!("{error}\n{why}"))),
+        (outcome, _) => outcome,
     };
     let text = match &outcome {
         Ok(done) => done.clone(),
@@ -42,23 +48,14 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     outcome
 }
 
-/// Opens the file again. After an error, which is returned as a sentence, the log goes on where it was.
-fn reopen_log(running: &RunningServer, file: Option<&Path>) -> Option<String> {
-    let error = running.journal.reopen(file).err()?;
-    let file = file.map_or("standard output".into(), |file| file.display().to_string());
-    let text = format!("log.file: {file} cannot be opened: {error}");
-    running.journal.event(Level::Error, &text);
-    Some(text)
-}
-
-fn change_log(running: &RunningServer, older: &Config, newer: &Config, done: &mut CommandDone) {
+async fn change_log(running: &RunningServer, older: &Config, newer: &Config, done: &mut CommandDone) {
     if older.log == newer.log {
         return;
     }
     running.journal.follow(settings::log_rules(&newer.log));
     done.push("log: changed".into());
     if older.log.file != newer.log.file {
-        done.extend(reopen_log(running, newer.log.file.as_deref()));
+        done.extend(reopen_log(running.journal.clone(), newer.log.file.clone()).await);
     }
 }
 
@@ -118,12 +115,13 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         cache::share(&running.shared_cache, newer.cache.tier.as_ref(), &running.journal);
         done.push("cache: memcached changed".into());
     }
-    change_log(running, &older, &newer, &mut done);
     swap(running, &newer, change, lookups);
     if let Some(listeners) = &*running.listeners.load() {
         // The file with the token may be another one, and there may be workers, and so a place for the note, only now.
         running.note_admin(listeners);
     }
+    // Only now: until the swap there must be no wait, because a pool may be paused meanwhile.
+    change_log(running, &older, &newer, &mut done).await;
     Ok(done)
 }
 

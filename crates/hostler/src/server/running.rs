@@ -1,5 +1,6 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -11,9 +12,10 @@ use hostler_config::{Advertise, Config, Invocation};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool};
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route, StickyKey};
-use hostler_engine::journal::Journal;
+use hostler_engine::journal::{Journal, Level};
 use hostler_worker::Supervisor;
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::listeners::Listeners;
@@ -237,6 +239,19 @@ impl RunningServer {
     pub fn drain_timeout(&self) -> Duration {
         self.config.load().server.drain_timeout
     }
+}
+
+/// Opens the log file again, on a blocking thread: its disk may hang. After an error, which is logged and returned as a sentence, the log goes
+/// on where it was.
+pub(super) async fn reopen_log(journal: Journal, file: Option<PathBuf>) -> Option<String> {
+    let opening = spawn_blocking(move || {
+        let error = journal.reopen(file.as_deref()).err()?;
+        let file = file.map_or("standard output".into(), |file| file.display().to_string());
+        let text = format!("log.file: {file} cannot be opened: {error}");
+        journal.event(Level::Error, &text);
+        Some(text)
+    });
+    opening.await.ok().flatten()
 }
 
 /// A pool of workers that is not in `pools`: a reload has started it and waits for its workers, or it was removed and drains. As long as this

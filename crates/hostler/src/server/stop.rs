@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::cache;
 use super::pools::RunningPool;
 use super::predecessor::Handover;
-use super::running::{RunningServer, Takeover};
+use super::running::{RunningServer, Takeover, reopen_log};
 use super::signals::{SignalAction, Signals};
 use super::threads::DataPlane;
 
@@ -149,12 +149,22 @@ fn dismiss_tunnels(running: &RunningServer) {
     }
 }
 
-/// The next stop signal. Other signals are ignored and logged.
+/// The next stop signal. Other signals are ignored and logged, but the log file may have been renamed.
 async fn stop_asked(running: &RunningServer, signals: &mut Signals) {
     loop {
-        match signals.next().await {
-            SignalAction::Stop => return,
-            other => {
+        match (signals.next().await, running.config.load().log.file.clone()) {
+            (SignalAction::Stop, _) => return,
+            (SignalAction::Reload, Some(file)) => {
+                let journal = running.journal.clone();
+                // In a task of its own, because the next signal may be a stop.
+                tokio::spawn(async move {
+                    if reopen_log(journal.clone(), Some(file)).await.is_none() {
+                        let text = "SIGHUP: only the log file is opened again, this Hostler is stopping";
+                        journal.event(Level::Info, text);
+                    }
+                });
+            }
+            (other, _) => {
                 let text = format!("{}: ignored, this Hostler is stopping", other.signal());
                 running.journal.event(Level::Warn, &text);
             }

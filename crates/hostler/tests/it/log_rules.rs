@@ -1,10 +1,13 @@
 //! What the log has and what it never shows: levels, sampling, redaction, and a file that is opened again.
 
+use std::path::Path;
+
 use hostler_testkit::{Site, eventually, run, text, upstream};
 use serde_json::Value;
 
 use crate::{in_front_of, site};
 
+const WHY: &str = "cannot be opened: it is a named pipe that no program reads";
 /// A route that needs no member.
 const OTHER: &str = "[[routes]]\nmatch = '/other/*'\nrespond = 'ok'\n[[routes]]\nmatch = '*'\npool = 'app'\n";
 
@@ -12,6 +15,20 @@ async fn get_with(site: &Site, target: &str, fields: &str) {
     let mut client = site.connect().await;
     client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
     client.answer().await;
+}
+
+/// Waits for this text in a file, and returns the whole.
+async fn has(file: &Path, text: &str) -> String {
+    eventually(format!("{text} in {}", file.display()), async || {
+        std::fs::read_to_string(file).ok().filter(|lines| lines.contains(text))
+    })
+    .await
+}
+
+/// Makes a named pipe without a reader, which cannot be opened as a log.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
 }
 
 #[tokio::test]
@@ -138,12 +155,6 @@ async fn a_renamed_log_file_is_opened_again_at_sighup() {
     let pool = format!("pools.app.members = ['{}']", app.address());
     site.rewrite(&format!("log.file = 'access.log'\n{pool}"));
     site.command(&["reload"]).await.assert_exit(0);
-    let has = async |file: &std::path::Path, text: &str| {
-        eventually(format!("{text} in {}", file.display()), async || {
-            std::fs::read_to_string(file).ok().filter(|lines| lines.contains(text))
-        })
-        .await
-    };
     site.get("/before").await.assert_ok("ok");
     has(&file, "/before").await;
     std::fs::rename(&file, &old).unwrap();
@@ -157,6 +168,49 @@ async fn a_renamed_log_file_is_opened_again_at_sighup() {
     assert!(!std::fs::read_to_string(&old).unwrap().contains("/later"));
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o007, 0, "other users cannot read it");
+}
+
+#[tokio::test]
+async fn the_answer_of_a_reload_says_that_the_log_file_cannot_be_opened_again() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, OTHER).await;
+    let pool = format!("pools.app.members = ['{}']", app.address());
+    site.rewrite(&format!("log.file = 'access.log'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let file = site.folder().join("access.log");
+    let old = site.folder().join("access.log.1");
+    std::fs::rename(&file, &old).unwrap();
+    pipe(&file);
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("nothing has changed") && said.contains(WHY), "{said}");
+    has(&old, WHY).await;
+    site.rewrite(&format!("log.file = 'access.log'\nlog.levle = 'info'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(1).assert_complains("levle").assert_complains(WHY);
+}
+
+#[tokio::test]
+async fn a_hostler_that_is_stopping_opens_its_log_file_again_at_sighup() {
+    let app = upstream().holds_requests().start().await;
+    let mut site = in_front_of(&app, OTHER).await;
+    let (file, old) = (site.folder().join("access.log"), site.folder().join("access.log.1"));
+    let pool = format!("pools.app.members = ['{}']", app.address());
+    site.rewrite(&format!("log.file = 'access.log'\nserver.drain_timeout = '60s'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    site.terminate();
+    has(&file, "stopping: no new connections").await;
+    std::fs::rename(&file, &old).unwrap();
+    site.hang_up();
+    has(&file, "only the log file is opened again").await;
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    assert_eq!(site.exit().await, 0);
+    let last = [r#""target":"/running""#, r#""text":"stopped""#];
+    for (file, is_there) in [(&file, true), (&old, false)] {
+        let lines = std::fs::read_to_string(file).unwrap();
+        assert!(last.iter().all(|part| lines.contains(part) == is_there), "{lines}");
+    }
 }
 
 #[tokio::test]
@@ -175,21 +229,16 @@ async fn a_log_file_that_cannot_be_opened_is_named() {
 
 #[tokio::test]
 async fn a_named_pipe_without_a_reader_as_log_holds_up_neither_a_start_nor_a_reload() {
-    const WHY: &str = "cannot be opened: it is a named pipe that no program reads";
-    let pipe = |folder: &std::path::Path| {
-        let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
-        assert!(made.success());
-    };
     let plan = site("log.file = 'pipe'\npools.app.members = ['127.0.0.1:1']");
     let folder = plan.folder().to_owned();
-    pipe(&folder);
+    pipe(&folder.join("pipe"));
     plan.run(&["check"]).await;
     let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
     output.assert_exit(1).assert_complains(WHY);
 
     let app = upstream().start().await;
     let mut site = in_front_of(&app, OTHER).await;
-    pipe(site.folder());
+    pipe(&site.folder().join("pipe"));
     site.rewrite(&format!("log.file = 'pipe'\npools.app.members = ['{}']", app.address()));
     let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
     assert!(said.contains(WHY), "{said}");
