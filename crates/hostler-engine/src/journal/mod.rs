@@ -17,7 +17,7 @@ mod writer;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,8 +175,14 @@ fn opened(file: Option<&Path>) -> io::Result<File> {
     let Some(file) = file else { return Writer::file(io::stdout()) };
     let at_once = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(at_once).open(file);
-    opened.map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NXIO) => io::Error::other("it is a named pipe that no program reads"),
+    opened.map_err(|error| match (Errno::from_io_error(&error), file.metadata()) {
+        (Some(Errno::NXIO), Ok(found)) if found.file_type().is_fifo() => {
+            io::Error::other("it is a named pipe that no program reads")
+        }
+        // So is /dev/stdout under systemd.
+        (Some(Errno::NXIO), Ok(found)) if found.file_type().is_socket() => {
+            io::Error::other("it is a socket; leave log.file out if the log should go to standard output")
+        }
         _ => error,
     })
 }

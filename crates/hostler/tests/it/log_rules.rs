@@ -225,6 +225,13 @@ async fn a_log_file_that_cannot_be_opened_is_named() {
     plan.run(&["check"]).await;
     let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
     output.assert_exit(1).assert_complains("log.file: /proc/hostler.log cannot be opened");
+    // As /dev/stdout is under systemd.
+    let plan = site("log.file = 'a.sock'\npools.app.members = ['127.0.0.1:1']");
+    let folder = plan.folder().to_owned();
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("a.sock")).unwrap();
+    plan.run(&["check"]).await;
+    let output = run(env!("CARGO_BIN_EXE_hostler"), &["start"], &folder).await;
+    output.assert_exit(1).assert_complains("a.sock cannot be opened: it is a socket; leave log.file out");
 }
 
 #[tokio::test]
