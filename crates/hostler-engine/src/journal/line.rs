@@ -30,6 +30,13 @@ pub enum Level {
     Fatal,
 }
 
+impl Level {
+    /// The severity of a request's line.
+    pub fn of_status(status: u16) -> Self {
+        if status >= 500 { Self::Warn } else { Self::Info }
+    }
+}
+
 /// The access log line of one exchange. Times are in milliseconds, sizes are bytes of body. docs/guide/seeing.md describes each field.
 #[derive(Debug, Serialize)]
 pub struct Access<'a> {

@@ -107,8 +107,7 @@ impl Journal {
             let (host, target) = (LogRules::redacted_host(line.host), rules.redacted_target(line.target));
             let referer = line.referer.map(|url| rules.redacted(url));
             let line = Access { host: &host, target: &target, referer: referer.as_deref(), ..line };
-            let level = if line.status >= 500 { Level::Warn } else { Level::Info };
-            self.write(level, |out, form| match form {
+            self.write(Level::of_status(line.status), |out, form| match form {
                 LogFormat::Json => json::access(out, &line),
                 LogFormat::Pretty { coloured } => pretty::access(out, &line, coloured),
             });
@@ -116,9 +115,9 @@ impl Journal {
     }
 
     /// Writes a line in a format that the journal does not know. `write` adds the line with its line break.
-    pub fn line(&self, write: impl FnOnce(&mut Vec<u8>, &LogRules)) {
+    pub fn line(&self, level: Level, write: impl FnOnce(&mut Vec<u8>, &LogRules)) {
         let rules = self.rules.load();
-        self.write(Level::Info, |out, _| write(out, &rules));
+        self.write(level, |out, _| write(out, &rules));
     }
 
     /// Writes an event for the operator. It is not lost because workers print too much.

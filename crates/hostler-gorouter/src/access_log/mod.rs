@@ -3,6 +3,7 @@
 mod line;
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use hostler_engine::exchange::{Exchange, Protocol};
@@ -50,7 +51,7 @@ fn values(exchange: &Exchange) -> AccessLine<'_> {
         bytes_out: log_facts.bytes_out,
         referer: field(Name::Referer),
         user_agent: field(Name::UserAgent),
-        client: exchange.peer.to_string(),
+        client: client(exchange.peer).to_string(),
         backend,
         x_forwarded_for: request::forwarded_for(exchange, was_sent),
         x_forwarded_proto: request::forwarded_proto(exchange, was_sent),
@@ -94,6 +95,11 @@ impl AccessTimes {
     }
 }
 
+/// A dual-stack socket shows an IPv4 client as `::ffff:192.0.2.1`, and Go does not.
+fn client(peer: SocketAddr) -> SocketAddr {
+    SocketAddr::new(peer.ip().to_canonical(), peer.port())
+}
+
 fn began(response_time: Duration) -> jiff::Timestamp {
     let now = jiff::Timestamp::now();
     now.checked_sub(response_time).unwrap_or(now)
@@ -127,7 +133,7 @@ fn error<'a>(exchange: &'a Exchange, registered: Option<&'a Registered>) -> &'a 
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
     use std::sync::Arc;
 
     use hostler_engine::exchange::Sweep;
@@ -174,6 +180,19 @@ mod tests {
         exchange.log_facts.member = Some("10.0.0.7:3000".into());
         let line = values(&exchange);
         assert_eq!((line.backend, line.instance_id), ("10.0.0.7:3000", ""));
+    }
+
+    #[test]
+    fn an_ipv4_client_of_a_dual_stack_socket_is_shown_as_go_shows_it() {
+        for (peer, shown) in [
+            ("[::ffff:192.0.2.7]:4711", "192.0.2.7:4711"),
+            ("[2001:db8::7]:4711", "[2001:db8::7]:4711"),
+            ("192.0.2.7:4711", "192.0.2.7:4711"),
+        ] {
+            let exchange =
+                Exchange::new(peer.parse().unwrap(), peer.parse().unwrap(), Sweep::new().deadline());
+            assert_eq!(values(&exchange).client, shown);
+        }
     }
 
     #[test]

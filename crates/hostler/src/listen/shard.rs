@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use hostler_coding::Allowance;
 use hostler_engine::exchange::{ClientConnection, Connections, Exchange, RecentExchanges, Scheme, Sweep};
 use hostler_engine::gateway::{Gateway, access_line};
-use hostler_engine::journal::Journal;
+use hostler_engine::journal::{Journal, Level};
 
 use super::h2::StreamTasks;
 use super::settings::Settings;
@@ -98,7 +98,8 @@ impl Shard {
         }
         self.journal.access(|| access_line(exchange));
         if let Some(write) = self.gateway.access_format {
-            self.journal.line(|out, rules| write(exchange, out, rules));
+            let level = Level::of_status(exchange.log_facts.status);
+            self.journal.line(level, |out, rules| write(exchange, out, rules));
         }
     }
 }

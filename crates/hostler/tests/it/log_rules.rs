@@ -1,8 +1,10 @@
 //! What the log has and what it never shows: levels, sampling, redaction, and a file that is opened again.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use hostler_testkit::{Site, eventually, run, text, upstream};
+use hostler_testkit::{Site, eventually, held_port, run, text, try_client, upstream};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::{in_front_of, site};
@@ -27,7 +29,7 @@ async fn has(file: &Path, text: &str) -> String {
 
 /// Makes a named pipe without a reader, which cannot be opened as a log.
 fn pipe(path: &Path) {
-    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());
 }
 
@@ -168,6 +170,38 @@ async fn a_renamed_log_file_is_opened_again_at_sighup() {
     assert!(!std::fs::read_to_string(&old).unwrap().contains("/later"));
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o007, 0, "other users cannot read it");
+}
+
+#[tokio::test]
+async fn in_the_journal_of_systemd_a_gorouter_line_of_an_error_is_a_warning() {
+    let (folder, ports) = (tempfile::tempdir().unwrap(), [held_port(), held_port()]);
+    let [address, admin] = [ports[0].address(), ports[1].address()];
+    let config = format!(
+        "[server]\nlisten = '{address}'\nadmin = '{admin}'\nthreads = 1\naccess_log = 'gorouter'\n[platform]\n\
+         [[routes]]\nmatch = '/bad'\nrespond = {{ status = 503, body = 'no' }}\n[[routes]]\nmatch = '*'\nrespond = 'ok'\n"
+    );
+    std::fs::write(folder.path().join("hostler.toml"), config).unwrap();
+    let path = folder.path().join("journal");
+    let journal = std::fs::File::create(&path).unwrap();
+    let stat = rustix::fs::fstat(&journal).unwrap();
+    let mut hostler = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .arg("start")
+        .current_dir(folder.path())
+        .env("JOURNAL_STREAM", format!("{}:{}", stat.st_dev, stat.st_ino))
+        .stdin(Stdio::null())
+        .stdout(journal)
+        .spawn()
+        .unwrap();
+    let mut client = eventually("it to listen", async || try_client(address).await).await;
+    client.get("/bad").await.assert_status(503);
+    client.get("/good").await.assert_ok("ok");
+    let text = has(&path, "/good").await;
+    kill_process(Pid::from_child(&hostler), Signal::TERM).unwrap();
+    hostler.wait().unwrap();
+    for (target, priority) in [("/bad", "<4>"), ("/good", "<6>")] {
+        let line = text.lines().find(|line| line.contains(target)).unwrap();
+        assert!(line.starts_with(&format!("{priority}site.test - ")), "{line}");
+    }
 }
 
 #[tokio::test]
