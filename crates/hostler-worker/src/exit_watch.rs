@@ -17,16 +17,17 @@ pub struct ExitWatch {
     pid: u32,
     state: watch::Receiver<WatchState>,
     unfinished: Unfinished,
+    tunnels: Unfinished,
 }
 
-/// The requests that the process has not finished: no client waits for them any more, or their answers pause.
+/// The requests that the process has not finished: no client waits for them any more, or their answers pause. Or its tunnels.
 #[derive(Clone, Debug, Default)]
 struct Unfinished(Arc<Mutex<NotedRequests>>);
 
 /// In the order in which they were noted: since when the process has them, and their names for the log.
 type NotedRequests = BTreeMap<u64, (Instant, Arc<str>)>;
 
-/// A request that the process has not finished. Dropped when it has.
+/// A request that the process has not finished, or a tunnel. Dropped when it has.
 #[derive(Debug)]
 pub struct UnfinishedRequest {
     all: Unfinished,
@@ -42,6 +43,22 @@ impl Drop for UnfinishedRequest {
 impl Unfinished {
     fn lock(&self) -> MutexGuard<'_, NotedRequests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, name: Arc<str>, since: Instant) -> UnfinishedRequest {
+        let mut all = self.lock();
+        let number = all.last_key_value().map_or(0, |(last, _)| last + 1);
+        all.insert(number, (since, name));
+        drop(all);
+        UnfinishedRequest { all: self.clone(), number }
+    }
+
+    /// The oldest, for the log, and how many more there are. None: there is none.
+    fn oldest(&self) -> Option<String> {
+        let all = self.lock();
+        let (since, name) = all.values().min_by_key(|(since, _)| *since)?;
+        let oldest = format!("{name}, for {:.1} s", since.elapsed().as_secs_f64());
+        Some(if all.len() == 1 { oldest } else { format!("{oldest}, and {} more", all.len() - 1) })
     }
 }
 
@@ -69,11 +86,12 @@ impl ExitWatch {
 
     /// The process does not finish a request that it got at `since`. `name`: as the log may show it.
     pub fn note_unfinished(&self, name: Arc<str>, since: Instant) -> UnfinishedRequest {
-        let mut all = self.unfinished.lock();
-        let number = all.last_key_value().map_or(0, |(last, _)| last + 1);
-        all.insert(number, (since, name));
-        drop(all);
-        UnfinishedRequest { all: self.unfinished.clone(), number }
+        self.unfinished.note(name, since)
+    }
+
+    /// The process has a tunnel from now on. `name`: as the log may show it.
+    pub fn note_tunnel(&self, name: Arc<str>) -> UnfinishedRequest {
+        self.tunnels.note(name, Instant::now())
     }
 
     /// Waits at most `time_limit` for the end of the process. Returns the cause if the process ended and Hostler had not
@@ -111,23 +129,35 @@ fn is_over(stat: io::Result<String>, pid: u32) -> bool {
 pub(super) struct ExitNotifier {
     state: watch::Sender<WatchState>,
     unfinished: Unfinished,
+    tunnels: Unfinished,
 }
 
 impl ExitNotifier {
     pub fn new() -> Self {
-        Self { state: watch::Sender::default(), unfinished: Unfinished::default() }
+        Self {
+            state: watch::Sender::default(),
+            unfinished: Unfinished::default(),
+            tunnels: Unfinished::default(),
+        }
     }
 
     pub fn exit_watch(&self, pid: u32) -> ExitWatch {
-        ExitWatch { pid, state: self.state.subscribe(), unfinished: self.unfinished.clone() }
+        ExitWatch {
+            pid,
+            state: self.state.subscribe(),
+            unfinished: self.unfinished.clone(),
+            tunnels: self.tunnels.clone(),
+        }
     }
 
     /// The oldest request that the process has not finished, for the log, and how many more there are. None: there is none.
     pub fn unfinished(&self) -> Option<String> {
-        let all = self.unfinished.lock();
-        let (since, name) = all.values().min_by_key(|(since, _)| *since)?;
-        let oldest = format!("{name}, for {:.1} s", since.elapsed().as_secs_f64());
-        Some(if all.len() == 1 { oldest } else { format!("{oldest}, and {} more", all.len() - 1) })
+        self.unfinished.oldest()
+    }
+
+    /// The same for its tunnels: a message in one of them may be what it hangs over.
+    pub fn tunnels(&self) -> Option<String> {
+        self.tunnels.oldest()
     }
 
     /// Hostler tells the process to stop, so its requests did not cause the end.
@@ -196,6 +226,11 @@ mod tests {
         assert_eq!(exit_notifier.unfinished().as_deref(), Some("GET /b, for 2.0 s"));
         drop(newer);
         assert_eq!(exit_notifier.unfinished(), None);
+        let tunnels = ["GET /a", "GET /b"].map(|name| exit_watch.note_tunnel(name.into()));
+        assert_eq!(exit_notifier.tunnels().as_deref(), Some("GET /a, for 0.0 s, and 1 more"));
+        assert_eq!(exit_notifier.unfinished(), None);
+        drop(tunnels);
+        assert_eq!(exit_notifier.tunnels(), None);
     }
 
     #[tokio::test]

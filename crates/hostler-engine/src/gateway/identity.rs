@@ -68,18 +68,28 @@ impl Keyring {
 
     /// The keys and their names. The names have no secrets that the log would not show.
     pub fn identity(&self, exchange: &Exchange, journal: &Journal) -> RequestIdentity {
-        let [method, host, target] = [exchange.head.method(), exchange.host(), exchange.head.target()]
-            .map(|bytes| String::from_utf8_lossy(bytes));
-        let url = |path: &str| -> String { host.chars().chain(path.chars()).take(MAX_URL).collect() };
+        let path = pattern(exchange.path());
+        let path = named(exchange, &String::from_utf8_lossy(&path));
         let route = exchange.log_facts.route.as_deref().unwrap_or_default();
         let names = [
-            format!("{method} {}", url(&journal.redacted(&target))),
-            format!("{method} {} (with any query)", url(&String::from_utf8_lossy(&pattern(exchange.path())))),
-            format!("route {route}"),
-            format!("client {}", network_name(exchange.client.ip)),
+            log_name(exchange, journal),
+            format!("{path} (with any query)").into(),
+            format!("route {route}").into(),
+            format!("client {}", network_name(exchange.client.ip)).into(),
         ];
-        RequestIdentity { keys: self.keys(exchange), names: names.map(Into::into) }
+        RequestIdentity { keys: self.keys(exchange), names }
     }
+}
+
+/// The request itself, as the log shows it: `GET shop.example/cart?token=[redacted]`.
+pub fn log_name(exchange: &Exchange, journal: &Journal) -> Arc<str> {
+    named(exchange, &journal.redacted(&String::from_utf8_lossy(exchange.head.target()))).into()
+}
+
+fn named(exchange: &Exchange, path: &str) -> String {
+    let [method, host] = [exchange.head.method(), exchange.host()].map(String::from_utf8_lossy);
+    let url: String = host.chars().chain(path.chars()).take(MAX_URL).collect();
+    format!("{method} {url}")
 }
 
 /// A path with `*` for each segment that is likely to vary: one with a digit or an escape, or a long one.

@@ -64,6 +64,7 @@ pub use fallback::FallbackAnswer;
 pub use health::{Health, HealthProbe, HealthView, Watched};
 pub use hedging::{Hedge, HedgeView, Hedging};
 pub use hints::{EarlyHints, HintsView, HostHintsView};
+pub use identity::log_name;
 pub use kind::{RegistrarRules, RouteKind, RoutePresence, UnroutedRules};
 pub use line::{AccessFormat, access_line};
 pub use low::low_requests;

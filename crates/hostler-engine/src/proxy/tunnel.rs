@@ -2,11 +2,13 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hostler_dispatch::TunnelGuard;
 use hostler_wire::{Frames, Stream, going_away};
+use hostler_worker::UnfinishedRequest;
 use tokio::time::{sleep, timeout};
 
 use super::Endpoint;
@@ -81,6 +83,7 @@ pub struct Tunnel {
     idle: Deadline,
     idle_timeout: Duration,
     tunnel_guard: TunnelGuard<Endpoint>,
+    _noted: Option<UnfinishedRequest>,
 }
 
 impl Tunnel {
@@ -103,7 +106,13 @@ impl Tunnel {
             idle,
             idle_timeout: member.idle_timeout,
             tunnel_guard: member.tunnel_guard,
+            _noted: None,
         }
+    }
+
+    /// Names the tunnel, which the log shows if its worker is killed because it hangs. A member that is not a worker of ours needs no name.
+    pub fn name(&mut self, name: impl FnOnce() -> Arc<str>) {
+        self._noted = self.tunnel_guard.exit_watch().map(|exit_watch| exit_watch.note_tunnel(name()));
     }
 
     /// The bytes from the client and to the client.

@@ -49,19 +49,29 @@ impl RunningProcess {
             (KillReason::Hung, ..) if self.stands_still => {
                 "it neither writes nor computes any more while a heap snapshot of it is taken: it is stopped, or stuck in the kernel".to_owned()
             }
-            (KillReason::Hung, ..) => format!(
-                "hung: {} its hang_timeout ({} s); {}it is {}",
-                match self.silent {
-                    true => "it has requests, and its event loop has not turned for",
-                    false => "a request has taken longer than",
-                },
-                settings.hang_timeout.as_secs_f64(),
-                self.exit_notifier
-                    .unfinished()
-                    .map_or(String::new(), |requests| format!("unfinished: {requests}; ")),
-                self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
-            ),
+            (KillReason::Hung, ..) => self.hung(settings),
             (KillReason::Ordered, ..) => "there was no time for a graceful stop".to_owned(),
         }
+    }
+
+    fn hung(&self, settings: &WorkerSettings) -> String {
+        let (unfinished, tunnels) = (self.exit_notifier.unfinished(), self.exit_notifier.tunnels());
+        // A request that takes long is in no tunnel.
+        let tunnels = tunnels.filter(|_| self.silent);
+        let what = match (self.silent, &tunnels) {
+            (true, None) => "it has requests, and its event loop has not turned for",
+            (true, Some(_)) => "it has requests or tunnels, and its event loop has not turned for",
+            (false, _) => "a request has taken longer than",
+        };
+        let named = |kind: &str, names: Option<String>| {
+            names.map_or(String::new(), |names| format!("{kind}: {names}; "))
+        };
+        format!(
+            "hung: {what} its hang_timeout ({} s); {}{}it is {}",
+            settings.hang_timeout.as_secs_f64(),
+            named("unfinished", unfinished),
+            named("tunnels", tunnels),
+            self.diagnosis.as_ref().unwrap_or(&Diagnosis::Unasked)
+        )
     }
 }

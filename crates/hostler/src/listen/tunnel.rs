@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_engine::exchange::{Connections, Exchange, OpenTunnel};
+use hostler_engine::gateway::log_name;
 use hostler_engine::proxy::{CallBox, ClientEnd, Ended, Tunnel};
 use hostler_wire::ResponseHead;
 
@@ -31,7 +32,8 @@ impl UpgradedConnection {
         // The exchange's deadline no longer counts, and the sweep need not check it.
         exchange.deadline.forget();
         exchange.body = Default::default();
-        let tunnel = Tunnel::new(client, call.switch(&mut exchange));
+        let mut tunnel = Tunnel::new(client, call.switch(&mut exchange));
+        tunnel.name(|| log_name(&exchange, &shard.journal));
         Box::new(Self { tunnel, exchange, _counted: OpenTunnel::new(&shard.connections) })
     }
 
