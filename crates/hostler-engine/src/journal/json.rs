@@ -1,16 +1,23 @@
 //! The lines of the log, as JSON for machines. Knows no files.
 
+use std::fmt::Write;
+
 use serde::Serialize;
 
 use super::app_line::AppLine;
 use super::line::{Access, Event, Level, WorkerLine};
+use super::printable::is_unsafe;
 
 pub(super) fn access(out: &mut Vec<u8>, line: &Access<'_>) {
+    let start = out.len();
     write_json(out, "access", line);
+    make_printable(out, start);
 }
 
 pub(super) fn event(out: &mut Vec<u8>, event: &Event<'_>) {
+    let start = out.len();
     write_json(out, "hostler", &Stamped { time: jiff::Timestamp::now(), rest: event });
+    make_printable(out, start);
 }
 
 #[derive(Debug, Serialize)]
@@ -35,6 +42,7 @@ pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) -> Option<Le
     };
     let WorkerLine { pool, worker, pid, stream, .. } = *line;
     let fields = WorkerFields { pool, worker, pid, stream, level, text };
+    let start = out.len();
     write_json(out, "worker", &Stamped { time: jiff::Timestamp::now(), rest: &fields });
     if app.is_some() && out.ends_with(b"}\n") {
         out.truncate(out.len() - 2);
@@ -42,7 +50,39 @@ pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) -> Option<Le
         out.extend_from_slice(line.text.trim_ascii_end().as_bytes());
         out.extend_from_slice(b"}\n");
     }
+    make_printable(out, start);
     level
+}
+
+/// Writes `\u009b` for a character that a terminal or a reader of lines could take for more than text. The values stay the same: outside of
+/// texts JSON has no such character but a carriage return, which may be between the fields of an app's object.
+fn make_printable(out: &mut Vec<u8>, start: usize) {
+    if let Some(shown) = made_printable(&out[start..]) {
+        out.truncate(start);
+        out.extend_from_slice(shown.as_bytes());
+    }
+}
+
+/// None: nothing changes.
+fn made_printable(line: &[u8]) -> Option<String> {
+    if line.is_ascii() && memchr::memchr2(b'\r', b'\x7f', line).is_none() {
+        return None;
+    }
+    let is_changed = |c: char| c == '\r' || (c > '~' && is_unsafe(c));
+    let text = String::from_utf8_lossy(line);
+    if !text.contains(is_changed) {
+        return None;
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\r' => shown.push(' '),
+            // Writing to a string does not fail.
+            c if is_changed(c) => _ = write!(shown, "\\u{:04x}", u32::from(c)),
+            c => shown.push(c),
+        }
+    }
+    Some(shown)
 }
 
 #[derive(Serialize)]
@@ -97,6 +137,24 @@ mod tests {
         );
         assert_eq!((&value["level"], &value["text"]), (&json!("error"), &json!("no")));
         assert_eq!(value["app"]["event"], "access");
+    }
+
+    #[test]
+    fn nothing_moves_the_cursor_of_a_terminal_or_ends_a_line_and_the_values_stay() {
+        let text = "é \u{9b}2J\u{7f} \u{85}\u{2028}{\"event\":\"access\"}\u{202e}\r";
+        let app = serde_json::to_string(&json!({ "msg": text })).unwrap().replacen(':', ":\r\t", 1);
+        let (of_text, of_app) = (written(text, true), written(&app, true));
+        assert_eq!((&of_text.1["text"], &of_app.1["app"]["msg"]), (&json!(text), &json!(text)));
+        let mut of_event = b"before\x7f\n".to_vec();
+        event(&mut of_event, &Event { level: Level::Info, text });
+        let of_event = String::from_utf8(of_event).unwrap();
+        let of_event = of_event.strip_prefix("before\x7f\n").unwrap();
+        assert_eq!(serde_json::from_str::<Value>(of_event).unwrap()["text"], text);
+        for out in [&*of_text.0, &of_app.0, of_event] {
+            assert!(out.contains(r"é \u009b2J\u007f \u0085\u2028{"), "{out}");
+            let is_plain = |c: char| c == '\t' || !is_unsafe(c);
+            assert!(out.strip_suffix('\n').unwrap().chars().all(is_plain), "{out}");
+        }
     }
 
     #[test]
