@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,46 +37,57 @@ pub struct WriterUsage {
     pub last_error: Option<Arc<str>>,
 }
 
-#[derive(Default)]
 struct WriterInner {
     state: Mutex<WriterState>,
     changed: Condvar,
+    tell: Box<dyn Fn(&mut Vec<u8>, u64, Option<&str>) + Send + Sync>,
+    complain: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 #[derive(Default)]
 struct WriterState {
     waiting: Vec<u8>,
-    /// What the thread is writing, and since when.
+    /// The number of the thread that writes. One before it is stuck, and ends if it ever goes on.
+    thread: u64,
+    /// The bytes and the lines that the thread has still to write, and since when it has written nothing.
     writing: usize,
+    writing_lines: u64,
     since: Option<Instant>,
-    /// Dropped lines that no log line has reported yet.
+    /// Dropped lines that no log line has reported yet, and those that the thread is about to report.
     dropped: u64,
+    telling: u64,
     dropped_in_all: u64,
     /// Why the last lines were dropped, if it was an error.
     last_error: Option<Arc<str>>,
+    /// Which file the thread writes to.
+    at: FileIdentity,
     /// What the thread writes to from its next lines on.
-    replacement: Option<File>,
+    replacement: Option<(FileIdentity, File)>,
     /// No further line is taken.
     ended: bool,
     /// The thread has written everything and ended.
     finished: bool,
 }
 
+/// The device and the inode of a file.
+type FileIdentity = Option<(u64, u64)>;
+
 impl Writer {
     /// Writes to `out` until [`end`](Self::end). `tell` makes the line that reports how many lines were dropped, and with which error.
     /// `complain` says elsewhere that a file cannot be written, once for each file. Fails if the system refuses the thread.
     pub fn new(
         out: File,
-        tell: impl Fn(&mut Vec<u8>, u64, Option<&str>) + Send + 'static,
-        complain: impl Fn(&str) + Send + 'static,
+        tell: impl Fn(&mut Vec<u8>, u64, Option<&str>) + Send + Sync + 'static,
+        complain: impl Fn(&str) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(WriterInner::default());
-        let writing = shared.clone();
-        std::thread::Builder::new().name("journal".into()).spawn(move || {
-            writing.run(out, tell, complain);
-            writing.lock().finished = true;
-            writing.changed.notify_all();
-        })?;
+        let state = WriterState { replacement: Some((identity_of(&out), out)), ..WriterState::default() };
+        let shared = Arc::new(WriterInner {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            tell: Box::new(tell),
+            complain: Box::new(complain),
+        });
+        shared.begin(0)?;
         Ok(Self { shared })
     }
 
@@ -96,6 +108,7 @@ impl Writer {
 
     fn append_within(&self, most: usize, line: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.shared.lock();
+        self.shared.hand_over_if_stuck(&mut state);
         if state.waiting.len() > most || state.ended {
             state.drop_lines(1);
             state.last_error = None;
@@ -109,9 +122,14 @@ impl Writer {
         }
     }
 
-    /// Further lines go to this file. The one before is closed at once: it may be removed, and keep its room on the disk until then.
+    /// Further lines go to this file. The one before is closed at once: it may be removed, and keep its room on the disk until then. If the
+    /// thread is stuck in that, such as at a reader that reads nothing, another one goes on.
     pub fn replace(&self, out: File) {
-        let unused = self.shared.lock().replacement.replace(out);
+        let replacement = (identity_of(&out), out);
+        let mut state = self.shared.lock();
+        let unused = state.replacement.replace(replacement);
+        self.shared.hand_over_if_stuck(&mut state);
+        drop(state);
         self.shared.changed.notify_all();
         // Not under the lock: to close a file may take long.
         drop(unused);
@@ -139,6 +157,10 @@ impl Writer {
     }
 }
 
+fn identity_of(file: &File) -> FileIdentity {
+    file.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
 /// A short write is normal. Only a long one is reported.
 fn stuck(since: Duration) -> Option<u64> {
     (since >= Duration::from_secs(1)).then_some(since.as_millis() as u64)
@@ -148,6 +170,15 @@ impl WriterState {
     fn drop_lines(&mut self, lines: u64) {
         self.dropped += lines;
         self.dropped_in_all += lines;
+    }
+
+    /// The next thread writes from now on. What this one has in hand counts as dropped, although its reader may still get it.
+    fn hand_over(&mut self) {
+        self.thread += 1;
+        let lines = std::mem::take(&mut self.writing_lines);
+        self.drop_lines(lines);
+        self.dropped += std::mem::take(&mut self.telling);
+        (self.writing, self.since, self.last_error) = (0, None, None);
     }
 }
 
@@ -221,40 +252,76 @@ fn count(lines: &[u8]) -> usize {
 }
 
 impl WriterInner {
-    fn run(&self, out: File, tell: impl Fn(&mut Vec<u8>, u64, Option<&str>), complain: impl Fn(&str)) {
-        let mut writing = Vec::new();
-        let mut out = LogOutput::new(out);
+    /// Starts the thread with this number.
+    fn begin(self: &Arc<Self>, number: u64) -> io::Result<()> {
+        let inner = self.clone();
+        std::thread::Builder::new().name("journal".into()).spawn(move || inner.run(number)).map(drop)
+    }
+
+    /// Lets another thread go on with another file. With the same one it would be stuck, too.
+    fn hand_over_if_stuck(self: &Arc<Self>, state: &mut WriterState) {
+        let has_other = state.replacement.as_ref().is_some_and(|(identity, _)| *identity != state.at);
+        let is_stuck = has_other && state.since.is_some_and(|since| stuck(since.elapsed()).is_some());
+        // The new thread waits for the lock.
+        if is_stuck && self.begin(state.thread + 1).is_ok() {
+            state.hand_over();
+        }
+    }
+
+    fn run(&self, number: u64) {
+        let (mut writing, mut output) = (Vec::new(), None);
         loop {
             writing.clear();
             writing.shrink_to(KEPT_CAPACITY);
             let (dropped, ended, replacement, error) = self.wait(&mut writing);
-            out = replacement.map_or(out, LogOutput::new);
+            output = replacement.map(LogOutput::new).or(output);
+            let Some(out) = &mut output else { return };
             let lines = writing.len();
             if dropped > 0 {
-                tell(&mut writing, dropped, error.as_deref());
+                (self.tell)(&mut writing, dropped, error.as_deref());
             }
             let (lines, told) = writing.split_at(lines);
             let (mut lost, mut error) = (0, None);
-            for failed in pieces(lines).filter_map(|piece| out.write(piece).err()) {
-                lost += failed.lines as u64;
-                error = Some(failed.error);
+            for piece in pieces(lines) {
+                if let Err(failed) = out.write(piece) {
+                    lost += failed.lines as u64;
+                    error = Some(failed.error);
+                }
+                self.goes_on(number, piece);
             }
             let is_told = out.write(told).is_ok();
             let error: Option<Arc<str>> = error.map(|error| error.to_string().into());
-            if let Some(error) = error.as_deref().filter(|_| !out.has_complained) {
-                complain(error);
-                out.has_complained = true;
-            }
             let mut state = self.lock();
-            if !is_told {
-                state.dropped += dropped;
-            }
-            (state.writing, state.since) = (0, None);
-            state.drop_lines(lost);
-            state.last_error = error.or(state.last_error.take());
-            if ended && state.waiting.is_empty() {
+            if state.thread != number {
+                // Another thread goes on, and what was in hand here is counted.
                 return;
             }
+            let telling = std::mem::take(&mut state.telling);
+            state.dropped += if is_told { 0 } else { telling };
+            (state.writing, state.since) = (0, None);
+            state.drop_lines(lost);
+            state.last_error = error.clone().or(state.last_error.take());
+            let is_over = ended && state.waiting.is_empty();
+            drop(state);
+            if let Some(error) = error.filter(|_| !out.has_complained) {
+                (self.complain)(&error);
+                out.has_complained = true;
+            }
+            if is_over {
+                self.lock().finished = true;
+                return self.changed.notify_all();
+            }
+        }
+    }
+
+    /// A piece is written or lost.
+    fn goes_on(&self, number: u64, piece: &[u8]) {
+        let lines = count(piece) as u64;
+        let mut state = self.lock();
+        if state.thread == number {
+            state.writing -= piece.len();
+            state.writing_lines -= lines;
+            state.since = Some(Instant::now());
         }
     }
 
@@ -265,8 +332,13 @@ impl WriterInner {
         }
         std::mem::swap(&mut state.waiting, writing);
         (state.writing, state.since) = (writing.len(), Some(Instant::now()));
-        let dropped = std::mem::take(&mut state.dropped);
-        (dropped, state.ended, state.replacement.take(), state.last_error.clone())
+        state.writing_lines = count(writing) as u64;
+        state.telling = std::mem::take(&mut state.dropped);
+        let replacement = state.replacement.take().map(|(identity, file)| {
+            state.at = identity;
+            file
+        });
+        (state.telling, state.ended, replacement, state.last_error.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, WriterState> {
@@ -374,6 +446,44 @@ mod tests {
         let mut ended = [PollFd::new(&reader, PollFlags::IN)];
         assert_eq!(poll(&mut ended, Some(&minute)), Ok(1), "the pipe has no other end");
         drop(writer);
+    }
+
+    #[test]
+    fn what_is_left_to_write_and_how_long_nothing_was_written_is_known_at_each_piece() {
+        let (mut reader, writer) = piped(PipeFlags::CLOEXEC);
+        fill(&writer, 1000);
+        let mut read = |kib: usize| reader.read_exact(&mut vec![0; kib * 1024]).unwrap();
+        read(500);
+        while writer.usage().waiting_bytes > 500 * 1024 {
+            std::thread::yield_now();
+        }
+        let since = writer.shared.lock().since;
+        read(200);
+        while writer.shared.lock().since == since {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn another_file_takes_the_place_of_a_reader_that_reads_nothing() {
+        let (reader, writer) = piped(PipeFlags::CLOEXEC);
+        // One line that is longer than the pipe.
+        writer.append(|out| out.extend([vec![b'x'; 100_000], vec![b'\n']].concat()));
+        while rustix::io::ioctl_fionread(&reader).unwrap() < 65_536 {
+            std::thread::yield_now();
+        }
+        let (mut other, write) =
+            pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (File::from(read), File::from(write))).unwrap();
+        writer.replace(write);
+        assert_eq!(writer.shared.lock().thread, 0, "a short wait is normal");
+        writer.shared.lock().since = Instant::now().checked_sub(Duration::from_secs(2));
+        writer.append(|out| out.extend_from_slice(b"after\n"));
+        assert!(writer.end(Duration::from_secs(60)));
+        assert_eq!(writer.usage(), WriterUsage { dropped: 1, ..WriterUsage::default() });
+        drop(writer);
+        let mut read = String::new();
+        other.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "after\n1 dropped\n");
     }
 
     #[test]
