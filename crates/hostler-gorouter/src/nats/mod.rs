@@ -6,6 +6,7 @@
 mod backlog;
 mod options;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -196,7 +197,7 @@ async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>
         let (lives, ended) = oneshot::channel::<()>();
         let connected = {
             let now = Arc::downgrade(&now);
-            let log = ConnectionLog { journal: journal.clone(), failure: Mutex::default() };
+            let log = ConnectionLog::new(journal.clone(), &settings);
             options::of(&settings).event_callback(move |event| {
                 let _lives = &lives;
                 log.event(&event);
@@ -222,7 +223,9 @@ async fn keep_connected(settings: Nats, now: Arc<watch::Sender<ConnectionState>>
             Err(error) => {
                 // One log line for an outage, not one for each attempt.
                 if failures == 0 {
-                    journal.event(Level::Warn, &format!("nats: no connection: {error}; trying again"));
+                    let servers = names(&settings);
+                    let text = format!("nats: no connection to {servers}: {error}; trying again");
+                    journal.event(Level::Warn, &text);
                 }
                 failures += 1;
                 sleep(options::pause(failures)).await;
@@ -242,29 +245,41 @@ async fn connect(options: ConnectOptions, settings: &Nats) -> Result<Client, Str
 /// The log lines about one client.
 struct ConnectionLog {
     journal: Journal,
-    /// Why the last attempt to connect has failed. None while there is a connection.
-    failure: Mutex<Option<String>>,
+    servers: String,
+    /// Why attempts to connect have failed. Empty while there is a connection.
+    failures: Mutex<BTreeSet<String>>,
+}
+
+/// The servers, without the passwords that their addresses may have.
+fn names(settings: &Nats) -> String {
+    let servers = settings.servers.iter().map(|server| format!("{}:{}", server.host(), server.port()));
+    servers.collect::<Vec<_>>().join(", ")
 }
 
 impl ConnectionLog {
+    fn new(journal: Journal, settings: &Nats) -> Self {
+        Self { journal, servers: names(settings), failures: Mutex::default() }
+    }
+
     fn event(&self, event: &Event) {
         let (level, text) = match event {
             Event::Connected => {
-                *self.failure() = None;
+                self.failures().clear();
                 (Level::Info, "connected".to_owned())
             }
             Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),
             Event::SlowConsumer(_) => (Level::Error, TOO_FAST.to_owned()),
             Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
             Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
-            // A failed attempt to connect again. There may be several each second, so only a new reason has a line.
+            // A failed attempt to connect again. There may be several each second, and of several servers each has its reason. So only a
+            // new one has a line.
             Event::ClientError(error) => {
                 let error = error.to_string();
                 let error = error.strip_prefix("nats: ").unwrap_or(&error).to_owned();
-                if self.failure().replace(error.clone()).as_ref() == Some(&error) {
+                if !self.failures().insert(error.clone()) {
                     return;
                 }
-                (Level::Warn, format!("no connection: {error}; trying again"))
+                (Level::Warn, format!("no connection to {}: {error}; trying again", self.servers))
             }
             // Whatever ends a client, `keep_connected` notices it.
             Event::Draining | Event::Closed => return,
@@ -272,17 +287,20 @@ impl ConnectionLog {
         self.journal.event(level, &format!("nats: {text}"));
     }
 
-    fn failure(&self) -> MutexGuard<'_, Option<String>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failures(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::io::Read;
     use std::net::Ipv4Addr;
+    use std::os::fd::OwnedFd;
     use std::process::Command;
 
+    use async_nats::ClientError;
     use hostler_config::NatsLogin;
     use hostler_engine::journal::LogFormat;
     use hostler_testkit::{eventually, nats, within};
@@ -291,13 +309,17 @@ mod tests {
 
     use super::*;
 
-    fn opened(url: &str) -> NatsConnection {
-        let settings = Nats {
-            servers: vec![url.parse().unwrap()],
+    fn settings(urls: &[&str]) -> Nats {
+        Nats {
+            servers: urls.iter().map(|url| url.parse().unwrap()).collect(),
             login: NatsLogin::None,
             tls: None,
             ping_interval: Duration::from_secs(60),
-        };
+        }
+    }
+
+    fn opened(url: &str) -> NatsConnection {
+        let settings = settings(&[url]);
         let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap()).unwrap();
         NatsConnection::open(settings, journal)
     }
@@ -317,6 +339,32 @@ mod tests {
             connection.number().filter(|number| number >> 32 == 2)
         })
         .await;
+    }
+
+    #[test]
+    fn each_reason_has_one_line_in_an_outage_and_the_servers_are_named() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let journal = Journal::new(LogFormat::Json, false, File::from(OwnedFd::from(writer))).unwrap();
+        let settings = settings(&["nats://app:s3cret@10.0.0.4:4222", "nats://10.0.0.5"]);
+        let log = ConnectionLog::new(journal.clone(), &settings);
+        for _ in 0..2 {
+            for why in ["IO error", "timed out", "IO error"] {
+                log.event(&Event::ClientError(ClientError::Other(why.into())));
+            }
+            log.event(&Event::Connected);
+        }
+        journal.end();
+        let mut told = String::new();
+        reader.read_to_string(&mut told).unwrap();
+        let outage = [
+            "10.0.0.4:4222, 10.0.0.5:4222: IO error; trying again",
+            ": timed out; trying again",
+            "connected",
+        ];
+        assert_eq!(told.lines().count(), 2 * outage.len(), "{told}");
+        for (line, text) in told.lines().zip(outage.iter().cycle()) {
+            assert!(line.contains(text) && !line.contains("s3cret"), "{line}");
+        }
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ async fn nats_is_spoken_to_over_tls_with_a_certificate_and_a_password() {
             nats.address()
         )
     };
-    for (password, said) in [("s3cret", "nats: connected"), ("wr0ng", "nats: no connection: ")] {
+    for (password, said) in [("s3cret", "nats: connected"), ("wr0ng", "nats: no connection to ")] {
         let plan = site(&config(password));
         let shown = trust.vouch_for(&["router.internal"]);
         for (name, text) in [("ca.pem", trust.cert()), ("cert.pem", shown.cert), ("key.pem", shown.key)] {

@@ -42,5 +42,5 @@ async fn the_log_says_why_there_is_no_connection_again() {
     nats.stop();
     std::fs::write(file, password("second")).unwrap();
     nats.start_again().await;
-    site.says("nats: no connection: authorization violation; trying again").await;
+    site.says(": authorization violation; trying again").await;
 }
