@@ -33,6 +33,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// The wait between unregistering and closing the listeners: routers finish the requests that they were about to send.
 const GRACE: Duration = Duration::from_millis(250);
+/// With the next connection, all messages are sent again.
+const LATER: &str = "; routers hear of it when NATS is connected";
 
 pub struct AnnounceSettings {
     /// The address at which routers reach us.
@@ -165,8 +167,8 @@ impl AnnounceTask {
         let news = self.announcements.take(servable);
         self.publish(UNREGISTER, &news.gone).await;
         self.publish(REGISTER, &news.come).await;
-        self.record(&news.come, "announced");
-        self.record(&news.gone, "unregistered, because it cannot be served");
+        self.record(&news.come, "announced", LATER);
+        self.record(&news.gone, "unregistered, because it cannot be served", LATER);
     }
 
     /// The router with the shortest interval sets ours.
@@ -206,13 +208,15 @@ impl AnnounceTask {
         }
         self.publish(UNREGISTER, &gone).await;
         let _ = timeout(FLUSH_LIMIT, self.connection.flush()).await;
-        self.record(&gone, "unregistered");
+        self.record(&gone, "unregistered", "; NATS is not connected, so routers do not hear of it");
         tokio::time::sleep(GRACE).await;
     }
 
-    fn record(&self, names: &AnnouncedNames, what: &str) {
+    /// `without`: what to add if there is no connection, so that the messages are lost.
+    fn record(&self, names: &AnnouncedNames, what: &str, without: &str) {
+        let without = if self.connection.is_up() { "" } else { without };
         for (pool, names) in names {
-            self.journal.event(Level::Info, &format!("pool {pool}: {}: {what}", names.join(", ")));
+            self.journal.event(Level::Info, &format!("pool {pool}: {}: {what}{without}", names.join(", ")));
         }
     }
 }

@@ -140,6 +140,20 @@ async fn a_returning_nats_server_gets_all_registrations_again() {
 }
 
 #[tokio::test]
+async fn the_log_says_that_routers_do_not_hear_of_an_announcement_yet() {
+    let Some(mut nats) = nats().start().await else { return };
+    nats.stop();
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("registrar.start_delay = \"0s\"\n{}", config(&nats))).await;
+    site.says("shop.test: announced; routers hear of it when NATS is connected").await;
+    nats.start_again().await;
+    site.says("nats: connected").await;
+    site.terminate();
+    let line = site.says(": unregistered").await;
+    assert!(!line.contains("routers"), "{line}");
+}
+
+#[tokio::test]
 async fn only_ready_pools_are_announced_and_a_reload_unregisters_removed_names() {
     let Some(nats) = nats().start().await else { return };
     let (_client, mut ear) = router(&nats).await;
