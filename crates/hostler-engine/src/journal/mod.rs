@@ -66,8 +66,13 @@ impl Journal {
 
     /// Opens the file again, which may have been renamed. Further lines go there. After an error they go where they went.
     pub fn reopen(&self, file: Option<&Path>) -> io::Result<()> {
-        self.writer.replace(opened(file)?);
-        self.priorities.to_stdout(file.is_none());
+        let out = opened(file)?;
+        let was_stdout = self.priorities.to_stdout(file.is_none());
+        self.writer.replace(out, |waiting| {
+            if was_stdout && file.is_some() {
+                self.priorities.unmark(waiting);
+            }
+        });
         Ok(())
     }
 

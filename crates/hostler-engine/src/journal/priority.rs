@@ -23,8 +23,20 @@ impl Priorities {
         Self { is_journal, is_stdout: AtomicBool::new(is_stdout) }
     }
 
-    pub fn to_stdout(&self, is_stdout: bool) {
-        self.is_stdout.store(is_stdout, Ordering::Relaxed);
+    /// Returns whether the lines went to standard output before.
+    pub fn to_stdout(&self, is_stdout: bool) -> bool {
+        self.is_stdout.swap(is_stdout, Ordering::Relaxed)
+    }
+
+    /// Takes the priorities off lines that have them and go to a file now.
+    pub fn unmark(&self, lines: &mut Vec<u8>) {
+        if !self.is_journal {
+            return;
+        }
+        for line in std::mem::take(lines).split_inclusive(|&byte| byte == b'\n') {
+            let is_marked = matches!(line, [b'<', b'0'..=b'7', b'>', ..]);
+            lines.extend_from_slice(if is_marked { &line[3..] } else { line });
+        }
     }
 
     /// Puts the priority before each line from `start` on.
@@ -64,8 +76,10 @@ mod tests {
         let priorities = Priorities { is_journal: true, is_stdout: AtomicBool::new(true) };
         let mut out = b"<6>before\nerror: one\ntwo\n".to_vec();
         priorities.mark(&mut out, 10, Level::Error);
-        assert_eq!(String::from_utf8(out).unwrap(), "<6>before\n<3>error: one\n<3>two\n");
-        priorities.to_stdout(false);
+        assert_eq!(out, b"<6>before\n<3>error: one\n<3>two\n");
+        assert!(priorities.to_stdout(false));
+        priorities.unmark(&mut out);
+        assert_eq!(out, b"before\nerror: one\ntwo\n");
         let mut out = b"in a file\n".to_vec();
         priorities.mark(&mut out, 0, Level::Info);
         assert_eq!(out, b"in a file\n");

@@ -123,10 +123,11 @@ impl Writer {
     }
 
     /// Further lines go to this file. The one before is closed at once: it may be removed, and keep its room on the disk until then. If the
-    /// thread is stuck in that, such as at a reader that reads nothing, another one goes on.
-    pub fn replace(&self, out: File) {
+    /// thread is stuck in that, such as at a reader that reads nothing, another one goes on. `change` adapts the lines that wait.
+    pub fn replace(&self, out: File, change: impl FnOnce(&mut Vec<u8>)) {
         let replacement = (identity_of(&out), out);
         let mut state = self.shared.lock();
+        change(&mut state.waiting);
         let unused = state.replacement.replace(replacement);
         self.shared.hand_over_if_stuck(&mut state);
         drop(state);
@@ -447,7 +448,7 @@ mod tests {
     #[test]
     fn a_file_is_closed_when_another_takes_its_place() {
         let (reader, writer) = piped(PipeFlags::CLOEXEC);
-        writer.replace(tempfile::tempfile().unwrap());
+        writer.replace(tempfile::tempfile().unwrap(), |_| ());
         let minute = Timespec { tv_sec: 60, tv_nsec: 0 };
         let mut ended = [PollFd::new(&reader, PollFlags::IN)];
         assert_eq!(poll(&mut ended, Some(&minute)), Ok(1), "the pipe has no other end");
@@ -480,7 +481,10 @@ mod tests {
         }
         let (mut other, write) =
             pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (File::from(read), File::from(write))).unwrap();
-        writer.replace(write);
+        writer.append(|out| out.extend_from_slice(b"before\n"));
+        // It has begun just now.
+        writer.shared.lock().since = None;
+        writer.replace(write, |waiting| waiting.make_ascii_uppercase());
         assert_eq!(writer.shared.lock().thread, 0, "a short wait is normal");
         writer.shared.lock().since = Instant::now().checked_sub(Duration::from_secs(2));
         writer.append(|out| out.extend_from_slice(b"after\n"));
@@ -489,7 +493,7 @@ mod tests {
         drop(writer);
         let mut read = String::new();
         other.read_to_string(&mut read).unwrap();
-        assert_eq!(read, "after\n1 dropped\n");
+        assert_eq!(read, "BEFORE\nafter\n1 dropped\n");
     }
 
     #[test]
@@ -535,7 +539,7 @@ mod tests {
         assert_eq!(writer.usage().last_error.as_deref(), Some(error));
         let (mut reader, write) =
             pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (File::from(read), write)).unwrap();
-        writer.replace(File::from(write));
+        writer.replace(File::from(write), |_| ());
         writer.append(|out| out.extend_from_slice(b"again\n"));
         assert!(writer.end(Duration::from_secs(60)));
         drop(writer);
@@ -578,7 +582,7 @@ mod tests {
         }
         let mut second = reader();
         if opened_again {
-            writer.replace(open());
+            writer.replace(open(), |_| ());
         }
         rustix::io::ioctl_fionbio(&second, false).unwrap();
         let reading = std::thread::spawn(move || {
