@@ -136,6 +136,7 @@ async fn serve(
         wait_until_allowed_to_begin(&running, (handover.as_deref(), &broken), &mut signals).await
     {
         stop::stop_workers(&running, &mut signals, true).await;
+        journal.event(Level::Info, &format!("stopped before it has begun: {error}"));
         // A stop before the first client is no failure.
         return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
     }

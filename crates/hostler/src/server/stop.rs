@@ -109,7 +109,9 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
     };
     tokio::select! {
         () = all_stopped => return,
-        () = stop_asked(running, signals) => {}
+        () = stop_asked(running, signals) => {
+            running.journal.event(Level::Warn, "a second signal: the workers that still stop are killed");
+        }
     }
     supervisors.iter().for_each(|supervisor| supervisor.kill_now());
     for supervisor in supervisors {

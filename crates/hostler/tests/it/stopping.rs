@@ -1,6 +1,9 @@
 //! The stop: accepted requests are finished, no new ones begin, and no wait is endless.
 
-use hostler_testkit::{Site, Step, eventually, ok, text, try_client, upstream};
+use std::process::{Command, Stdio};
+
+use hostler_testkit::{Site, Step, eventually, held_port, ok, text, try_client, upstream};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::in_front_of;
 
@@ -109,6 +112,31 @@ async fn again(site: &Site) {
         site.lines().iter().any(|line| line.contains("a second signal")).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_stop_before_the_first_client_is_in_the_log() {
+    let (folder, ports) = (tempfile::tempdir().unwrap(), [held_port(), held_port()]);
+    let config = format!(
+        "[server]\nlisten = '{}'\nadmin = '{}'\n[registrar]\nnats = 'nats://127.0.0.1:1'\nstart_delay = '1h'\n",
+        ports[0].address(),
+        ports[1].address()
+    );
+    std::fs::write(folder.path().join("hostler.toml"), config).unwrap();
+    let log = folder.path().join("log");
+    let mut hostler = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .arg("start")
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let told = || std::fs::read_to_string(&log).unwrap();
+    eventually("it to wait for NATS", async || told().contains("nats: no connection").then_some(())).await;
+    kill_process(Pid::from_child(&hostler), Signal::TERM).unwrap();
+    let status = eventually("its end", async || hostler.try_wait().unwrap()).await;
+    assert!(status.success(), "{status}");
+    assert!(told().contains("stopped before it has begun: told to stop"), "{}", told());
 }
 
 #[tokio::test]

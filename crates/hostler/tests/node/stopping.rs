@@ -89,6 +89,22 @@ async fn a_second_signal_stops_at_once() {
 }
 
 #[tokio::test]
+async fn the_log_says_that_a_second_signal_kills_workers_that_stop() {
+    let plan = fixture("stubborn").runs("node server.mjs").option("pools.app.stop_timeout=1h");
+    let mut site = plan.started().await;
+    let crowd = crowd(&site).await;
+    site.terminate();
+    site.printed("SIGTERM, but it stays").await;
+    eventually("it to be told a second time, and not by an echo of the first", async || {
+        site.terminate();
+        site.lines().iter().any(|line| line.contains("workers that still stop are killed")).then_some(())
+    })
+    .await;
+    assert_eq!(site.exit().await, 0);
+    all_gone(&crowd).await;
+}
+
+#[tokio::test]
 async fn sigquit_stops_without_loss() {
     let mut site = app("diary.cjs").started().await;
     let crowd = crowd(&site).await;
