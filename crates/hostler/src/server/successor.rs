@@ -25,7 +25,7 @@ pub(super) enum UpgradeError {
     Start { program: String, source: io::Error },
     #[error("the new process cannot take over: {0}")]
     Refused(String),
-    #[error("the new process ended ({0}); the log says why")]
+    #[error("the new process ended ({0}); its standard error or the log says why")]
     Ended(ExitStatus),
     #[error("the new process was not ready in {0:?} (server.upgrade_timeout)")]
     TimedOut(Duration),

@@ -60,7 +60,8 @@ async fn orders_in_the_moment_of_a_takeover_are_refused_and_not_lost() {
     }
     assert_eq!(site.pool("app").await["paused"], false);
     proc::kill(successor);
-    site.logged("upgrade: the new process ended").await;
+    let told = site.logged("upgrade: the new process ended").await;
+    assert!(told.ends_with("; its standard error or the log says why"), "{told}");
     site.command_of(HOSTLER, &["restart", "app"]).await.assert_exit(0);
     site.get("/").await.assert_status(200);
 }
