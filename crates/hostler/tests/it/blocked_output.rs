@@ -20,7 +20,7 @@ struct Mute {
     out: File,
     _err: File,
     ports: [HeldPort; 2],
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// Both ends of a full pipe.
@@ -56,7 +56,7 @@ impl Mute {
             .stderr(their_err)
             .spawn()
             .unwrap();
-        let mute = Self { child, others: Vec::new(), out, _err: err, ports, _folder: folder };
+        let mute = Self { child, others: Vec::new(), out, _err: err, ports, folder };
         eventually("it to listen", async || {
             try_client(mute.admin()).await?;
             try_client(mute.address()).await.map(drop)
@@ -142,6 +142,36 @@ async fn when_the_pipe_is_read_again_no_waiting_line_is_missing() {
         assert!(text.contains(part), "{part} is missing in {} bytes", text.len());
     }
     assert!(!text.contains("dropped"));
+}
+
+#[tokio::test]
+async fn a_reload_moves_the_log_from_a_full_pipe_to_a_file() {
+    let app = upstream().start().await;
+    let mut mute = Mute::start(&app).await;
+    client(mute.address()).await.get("/before").await.assert_ok("ok");
+    eventually("it to notice", async || mute.status().await["log"]["stuck_ms"].is_number().then_some(()))
+        .await;
+    let path = mute.folder.path().join("hostler.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, format!("{config}[log]\nfile = 'hostler.log'\n")).unwrap();
+    let mut admin = client(mute.admin()).await;
+    admin
+        .send("POST /reload HTTP/1.1\r\nHost: localhost\r\nHostler-Command: 1\r\nContent-Length: 0\r\n\r\n")
+        .await;
+    admin.answer().await.assert_status(200);
+    drop(admin);
+    client(mute.address()).await.get("/later").await.assert_ok("ok");
+    let file = mute.folder.path().join("hostler.log");
+    let told = || std::fs::read_to_string(&file).unwrap_or_default();
+    eventually("its line in the file", async || told().contains("\"target\":\"/later\"").then_some(())).await;
+    assert_eq!(mute.status().await["log"]["stuck_ms"], Value::Null);
+    mute.terminate();
+    mute.exits().await;
+    assert!(
+        told().contains("\"text\":\"stopped\"") && told().contains(" log lines were dropped: "),
+        "{}",
+        told()
+    );
 }
 
 #[tokio::test]
