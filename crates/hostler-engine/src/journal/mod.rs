@@ -29,7 +29,7 @@ use rustix::io::Errno;
 pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
 pub use line::{Access, Level, LogFormat, WorkerLine};
-pub use printable::{Allowed, printable_lines};
+pub use printable::{Allowed, is_unsafe, printable_lines};
 pub use rules::LogRules;
 pub use writer::WriterUsage;
 

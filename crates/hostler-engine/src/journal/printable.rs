@@ -61,7 +61,7 @@ pub fn printable_lines(text: &str, allowed: Allowed) -> String {
 }
 
 /// Control characters but for the tab, separators of lines, and characters that change the direction of the text around them.
-pub(super) fn is_unsafe(c: char) -> bool {
+pub fn is_unsafe(c: char) -> bool {
     matches!(c,
         '\0'..='\x08' | '\x0a'..='\x1f' | '\x7f'..='\u{9f}'
         | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::time::Duration;
 
+use hostler_engine::journal::is_unsafe;
+
 /// One exchange. A value that is unknown is empty or none, and written as `-`.
 #[derive(Debug)]
 pub struct AccessLine<'a> {
@@ -108,7 +110,8 @@ fn escape(out: &mut Vec<u8>, text: &str) {
             '\r' => out.write_all(b"\\r"),
             '\t' => out.write_all(b"\\t"),
             control if control.is_control() && control.is_ascii() => write!(out, "\\x{:02x}", control as u32),
-            control if control.is_control() || control == '\u{fffd}' => {
+            // A reader of lines takes some of these for the end of a line.
+            control if is_unsafe(control) || control == '\u{fffd}' => {
                 write!(out, "\\u{:04x}", control as u32)
             }
             other => write!(out, "{other}"),
@@ -219,9 +222,16 @@ mod tests {
 
     #[test]
     fn nothing_that_a_client_sends_ends_a_quotation_or_a_line() {
-        let hop = AccessLine { user_agent: "a\" b\\\n\u{1b}[2J é \u{fffd}".into(), status: 0, ..captured() };
+        let hop = AccessLine {
+            user_agent: "a\" b\\\n\u{1b}[2J é \u{fffd}\u{85}\u{2028}\u{202e}".into(),
+            status: 0,
+            ..captured()
+        };
         let line = line(&hop);
-        assert!(line.contains(r#" "-" 0 69 "-" "a\" b\\\n\x1b[2J é \ufffd" "127"#), "{line}");
+        assert!(
+            line.contains(r#" "-" 0 69 "-" "a\" b\\\n\x1b[2J é \ufffd\u0085\u2028\u202e" "127"#),
+            "{line}"
+        );
         assert_eq!(line.lines().count(), 1);
     }
 }
