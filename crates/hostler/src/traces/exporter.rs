@@ -23,6 +23,8 @@ const BATCH: usize = 256;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The wait before a batch is sent again, unless the collector asks for a longer one.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The log names the same trouble at most this often: it may come and go with each batch.
+const LOG_PAUSE: Duration = Duration::from_secs(600);
 
 pub struct Exporter {
     collector: Collector,
@@ -30,13 +32,14 @@ pub struct Exporter {
     counts: Arc<TraceCounts>,
     /// The last attempt has failed, and the log says so.
     is_failing: bool,
-    /// It has rejected spans of the last batch, and the log says so.
-    is_rejecting: bool,
+    /// When the log has said that attempts fail, and that it rejects spans.
+    told_failing: Option<Instant>,
+    told_rejecting: Option<Instant>,
 }
 
 impl Exporter {
     pub fn new(collector: Collector, journal: Journal, counts: Arc<TraceCounts>) -> Self {
-        Self { collector, journal, counts, is_failing: false, is_rejecting: false }
+        Self { collector, journal, counts, is_failing: false, told_failing: None, told_rejecting: None }
     }
 
     /// Sends batches until it is told to end and nothing is left.
@@ -91,28 +94,32 @@ impl Exporter {
         }
     }
 
-    /// One line when sending begins to fail, and one when it works again.
+    /// One line when sending begins to fail, and one when it works again, but at most one pair in [`LOG_PAUSE`].
     fn note(&mut self, sent: &Result<SpansTaken, SendError>) {
-        let uri = self.collector.uri();
+        let (uri, now) = (self.collector.uri(), Instant::now());
+        let is_due = |told: Option<Instant>| told.is_none_or(|at| now >= at + LOG_PAUSE);
         match sent {
-            Err(SendError { why, .. }) if !self.is_failing => {
+            Err(SendError { why, .. }) if !self.is_failing && is_due(self.told_failing) => {
                 let text =
                     format!("traces: the collector {uri} takes no spans: {why}. Requests are not affected");
                 self.journal.event(Level::Warn, &text);
+                (self.is_failing, self.told_failing) = (true, Some(now));
             }
-            Ok(SpansTaken { rejected, why }) if *rejected > 0 && !self.is_rejecting => {
-                let text =
-                    format!("traces: the collector {uri} rejects spans ({rejected} of this batch): {why}");
-                self.journal.event(Level::Warn, &text);
+            Err(_) => {}
+            Ok(SpansTaken { rejected, why }) => {
+                if *rejected > 0 && is_due(self.told_rejecting) {
+                    let text = format!(
+                        "traces: the collector {uri} rejects spans ({rejected} of this batch): {why}"
+                    );
+                    self.journal.event(Level::Warn, &text);
+                    self.told_rejecting = Some(now);
+                }
+                if std::mem::take(&mut self.is_failing) {
+                    let text = format!("traces: the collector {uri} takes spans again");
+                    self.journal.event(Level::Info, &text);
+                }
             }
-            Ok(_) if self.is_failing => {
-                let text = format!("traces: the collector {uri} takes spans again");
-                self.journal.event(Level::Info, &text);
-            }
-            _ => {}
         }
-        self.is_failing = sent.is_err();
-        self.is_rejecting = sent.as_ref().map_or(self.is_rejecting, |taken| taken.rejected > 0);
     }
 }
 
@@ -128,4 +135,42 @@ fn message(spans: Vec<Span>) -> ExportTraceServiceRequest {
     let resource_spans =
         vec![ResourceSpans { resource: Some(resource), scope_spans, ..ResourceSpans::default() }];
     ExportTraceServiceRequest { resource_spans }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    use hostler_config::CollectorAddress;
+    use hostler_engine::journal::LogFormat;
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn trouble_that_comes_and_goes_has_a_line_in_ten_minutes_and_one_that_stays_is_told() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let journal = Journal::new(LogFormat::Json, false, File::from(OwnedFd::from(writer))).unwrap();
+        let uri = "http://127.0.0.1:4318/v1/traces".parse().unwrap();
+        let address = CollectorAddress { uri, headers: http::HeaderMap::new(), tls: None };
+        let mut exporter = Exporter::new(Collector::new(address), journal.clone(), Arc::default());
+        let fails = || Err(SendError { why: "503".into(), is_final: false, wait: None });
+        let rejects = || Ok(SpansTaken { rejected: 1, why: "too old".into() });
+        for _ in 0..100 {
+            for sent in [fails(), rejects(), Ok(SpansTaken::default())] {
+                exporter.note(&sent);
+                advance(Duration::from_secs(1)).await;
+            }
+        }
+        advance(LOG_PAUSE).await;
+        (0..10).for_each(|_| exporter.note(&fails()));
+        journal.end();
+        let mut told = String::new();
+        reader.read_to_string(&mut told).unwrap();
+        let parts = ["takes no spans: 503", "rejects spans", "takes spans again", "takes no spans: 503"];
+        assert_eq!(told.lines().count(), parts.len(), "{told}");
+        assert!(told.lines().zip(parts).all(|(line, part)| line.contains(part)), "{told}");
+    }
 }
