@@ -1,17 +1,21 @@
 //! The cache as the server runs it: made, connected to memcached, purged. Knows no requests.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use hostler_config::Config;
 use hostler_engine::cache::SharedCache;
 use hostler_engine::journal::{Journal, Level};
+use tokio::time::Instant;
 
 use crate::admin::{CommandDone, CommandError, Purging};
 
 /// How long a stop waits for memcached to take purges.
 const DELIVERY: Duration = Duration::from_secs(2);
+/// The log says at most this often that a server is lost. The advice tells of one that stays away.
+const LOG_PAUSE: Duration = Duration::from_secs(600);
 
 pub(super) fn open(config: &Config, journal: &Journal) -> Arc<SharedCache> {
     let shared_cache =
@@ -20,10 +24,39 @@ pub(super) fn open(config: &Config, journal: &Journal) -> Arc<SharedCache> {
     shared_cache
 }
 
+/// Which news of the memcached servers the log has. A server that is too slow is lost and found again every ten seconds.
+#[derive(Default)]
+struct ServerNews(Mutex<BTreeMap<String, ToldServer>>);
+
+#[derive(Default)]
+struct ToldServer {
+    /// When the log has said that it is lost.
+    lost: Option<Instant>,
+    /// Whether its last line says that it is lost. None: it has no line.
+    is_lost: Option<bool>,
+}
+
+impl ServerNews {
+    /// Whether the log tells that a server is lost, or that it answers.
+    fn is_told(&self, server: &str, is_lost: bool) -> bool {
+        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = servers.entry(server.to_owned()).or_default();
+        if !is_lost {
+            return told.is_lost.replace(false) != Some(false);
+        }
+        let is_due = told.lost.is_none_or(|lost| lost.elapsed() >= LOG_PAUSE);
+        if is_due {
+            (told.lost, told.is_lost) = (Some(Instant::now()), Some(true));
+        }
+        is_due
+    }
+}
+
 /// Changes the memcached servers, and logs when a server fails or recovers.
 pub(super) fn share(shared_cache: &Arc<SharedCache>, settings: Option<&TierSettings>, journal: &Journal) {
-    let journal = journal.clone();
+    let (journal, news) = (journal.clone(), ServerNews::default());
     shared_cache.share(settings, move |notice| match notice.lost {
+        lost if !news.is_told(notice.server, lost.is_some()) => {}
         None => journal.event(Level::Info, &format!("memcached {}: it answers", notice.server)),
         Some(why) => {
             let text =
@@ -106,4 +139,26 @@ fn keys(query: &Query, url: &str) -> Result<Vec<String>, CommandError> {
         )));
     }
     Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_comes_and_goes_has_a_pair_of_lines_in_ten_minutes() {
+        let news = ServerNews::default();
+        assert!(news.is_told("a", false), "at the start");
+        for _ in 0..2 {
+            assert!(news.is_told("a", true) && news.is_told("a", false));
+            for _ in 0..100 {
+                advance(Duration::from_secs(1)).await;
+                assert!(!news.is_told("a", true) && !news.is_told("a", false));
+            }
+            assert!(news.is_told("b", true) && news.is_told("b", false), "another server");
+            advance(LOG_PAUSE).await;
+        }
+    }
 }
