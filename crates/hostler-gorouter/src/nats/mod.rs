@@ -6,7 +6,7 @@
 mod backlog;
 mod options;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use hostler_config::Nats;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use hostler_engine::journal::{Journal, Level};
 
@@ -28,6 +28,8 @@ use backlog::{BacklogLimits, BacklogReader, MessageOutcome};
 const MOST_UNREAD: BacklogLimits = BacklogLimits { messages: options::MAX_WAITING, bytes: 128 << 20 };
 /// How long messages may take to be sent. If the connection is lost meanwhile, the library goes on only with the next one, perhaps hours later.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
+/// The log has each line about trouble at most this often.
+const LOG_PAUSE: Duration = Duration::from_secs(60);
 const TOO_FAST: &str = "messages came faster than they are read; some are lost";
 
 /// A connection. Cheap to clone; it ends with its last clone and its last listener.
@@ -246,8 +248,17 @@ async fn connect(options: ConnectOptions, settings: &Nats) -> Result<Client, Str
 struct ConnectionLog {
     journal: Journal,
     servers: String,
-    /// Why attempts to connect have failed. Empty while there is a connection.
-    failures: Mutex<BTreeSet<String>>,
+    told: Mutex<ToldTrouble>,
+}
+
+/// What the log has said of the connection.
+struct ToldTrouble {
+    /// Why attempts to connect have failed, if the log says so. Empty while there is a connection.
+    failures: BTreeSet<String>,
+    /// When each line was written last.
+    lines: BTreeMap<String, Instant>,
+    /// The last line is about trouble, or there is none: it is news that there is a connection.
+    was_last: bool,
 }
 
 /// The servers, without the passwords that their addresses may have.
@@ -258,37 +269,65 @@ fn names(settings: &Nats) -> String {
 
 impl ConnectionLog {
     fn new(journal: Journal, settings: &Nats) -> Self {
-        Self { journal, servers: names(settings), failures: Mutex::default() }
+        let told = ToldTrouble { failures: BTreeSet::new(), lines: BTreeMap::new(), was_last: true };
+        Self { journal, servers: names(settings), told: Mutex::new(told) }
     }
 
     fn event(&self, event: &Event) {
-        let (level, text) = match event {
+        match event {
             Event::Connected => {
-                self.failures().clear();
-                (Level::Info, "connected".to_owned())
-            }
-            Event::Disconnected => (Level::Warn, "the connection is lost; connecting again".to_owned()),
-            Event::SlowConsumer(_) => (Level::Error, TOO_FAST.to_owned()),
-            Event::ServerError(error) => (Level::Error, format!("the server says: {error}")),
-            Event::LameDuckMode => (Level::Info, "the server is about to stop".to_owned()),
-            // A failed attempt to connect again. There may be several each second, and of several servers each has its reason. So only a
-            // new one has a line.
-            Event::ClientError(error) => {
-                let error = error.to_string();
-                let error = error.strip_prefix("nats: ").unwrap_or(&error).to_owned();
-                if !self.failures().insert(error.clone()) {
-                    return;
+                let mut told = self.told();
+                told.failures.clear();
+                if std::mem::take(&mut told.was_last) {
+                    self.write(Level::Info, "connected");
                 }
-                (Level::Warn, format!("no connection to {}: {error}; trying again", self.servers))
             }
+            Event::Disconnected => {
+                _ = self.trouble(Level::Warn, "the connection is lost; connecting again");
+            }
+            Event::SlowConsumer(_) => _ = self.trouble(Level::Error, TOO_FAST),
+            Event::ServerError(error) => {
+                _ = self.trouble(Level::Error, &format!("the server says: {error}"));
+            }
+            Event::LameDuckMode => self.write(Level::Info, "the server is about to stop"),
+            Event::ClientError(error) => self.failed(&error.to_string()),
             // Whatever ends a client, `keep_connected` notices it.
-            Event::Draining | Event::Closed => return,
-        };
+            Event::Draining | Event::Closed => {}
+        }
+    }
+
+    /// A failed attempt to connect again. There may be several each second, and of several servers each has its reason. So only a new one
+    /// has a line.
+    fn failed(&self, why: &str) {
+        let why = why.strip_prefix("nats: ").unwrap_or(why);
+        if self.told().failures.contains(why) {
+            return;
+        }
+        if self.trouble(Level::Warn, &format!("no connection to {}: {why}; trying again", self.servers)) {
+            self.told().failures.insert(why.to_owned());
+        }
+    }
+
+    /// Writes a line, but each at most once in [`LOG_PAUSE`]: a server may accept connections and close them at once. Returns whether it is
+    /// written.
+    fn trouble(&self, level: Level, text: &str) -> bool {
+        let mut told = self.told();
+        told.lines.retain(|_, at| at.elapsed() < LOG_PAUSE);
+        if told.lines.contains_key(text) {
+            return false;
+        }
+        told.lines.insert(text.to_owned(), Instant::now());
+        told.was_last = true;
+        self.write(level, text);
+        true
+    }
+
+    fn write(&self, level: Level, text: &str) {
         self.journal.event(level, &format!("nats: {text}"));
     }
 
-    fn failures(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn told(&self) -> MutexGuard<'_, ToldTrouble> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -306,6 +345,7 @@ mod tests {
     use hostler_testkit::{eventually, nats, within};
     use tokio::io::AsyncWriteExt;
     use tokio::net::TcpListener;
+    use tokio::time::advance;
 
     use super::*;
 
@@ -341,30 +381,42 @@ mod tests {
         .await;
     }
 
-    #[test]
-    fn each_reason_has_one_line_in_an_outage_and_the_servers_are_named() {
+    #[tokio::test(start_paused = true)]
+    async fn each_trouble_has_one_line_in_an_outage_and_in_a_minute() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let journal = Journal::new(LogFormat::Json, false, File::from(OwnedFd::from(writer))).unwrap();
         let settings = settings(&["nats://app:s3cret@10.0.0.4:4222", "nats://10.0.0.5"]);
         let log = ConnectionLog::new(journal.clone(), &settings);
-        for _ in 0..2 {
-            for why in ["IO error", "timed out", "IO error"] {
-                log.event(&Event::ClientError(ClientError::Other(why.into())));
-            }
+        let fails = |why: &str| log.event(&Event::ClientError(ClientError::Other(why.into())));
+        // The server accepts connections, and closes them at once.
+        for _ in 0..100 {
             log.event(&Event::Connected);
+            log.event(&Event::Disconnected);
+            ["IO error", "timed out", "IO error"].into_iter().for_each(fails);
         }
+        log.event(&Event::Connected);
+        // Soon after that it is away.
+        log.event(&Event::Disconnected);
+        fails("IO error");
+        advance(LOG_PAUSE).await;
+        (0..100).for_each(|_| fails("IO error"));
+        log.event(&Event::Connected);
         journal.end();
         let mut told = String::new();
         reader.read_to_string(&mut told).unwrap();
-        let outage = [
-            "10.0.0.4:4222, 10.0.0.5:4222: IO error; trying again",
+        let io_error = "no connection to 10.0.0.4:4222, 10.0.0.5:4222: IO error; trying again";
+        let parts = [
+            "connected",
+            "is lost",
+            io_error,
             ": timed out; trying again",
             "connected",
+            io_error,
+            "connected",
         ];
-        assert_eq!(told.lines().count(), 2 * outage.len(), "{told}");
-        for (line, text) in told.lines().zip(outage.iter().cycle()) {
-            assert!(line.contains(text) && !line.contains("s3cret"), "{line}");
-        }
+        assert_eq!(told.lines().count(), parts.len(), "{told}");
+        assert!(told.lines().zip(parts).all(|(line, part)| line.contains(part)), "{told}");
+        assert!(!told.contains("s3cret"), "{told}");
     }
 
     #[tokio::test]
