@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use hostler_wire::{Stream, Version};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 use client::Http1Client;
 use deliver::Delivered;
@@ -53,6 +54,7 @@ use unsettled::Unsettled;
 
 use hostler_engine::exchange::{Clocked, Exchange, Listening, OpenConnection};
 use hostler_engine::gateway::{Answer, Refusal};
+use hostler_engine::journal::{Journal, Level};
 
 pub use answer_buffer::LEAST_ANSWER_MEMORY;
 pub use h2::StreamTasks;
@@ -76,12 +78,36 @@ enum AfterHttp1 {
     Http2(Stream, Vec<u8>),
 }
 
+/// The log says at most this often that a listener cannot accept connections.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(600);
+
+/// Says that a listener cannot accept connections, such as for want of memory: its clients wait, and nothing else shows it.
+struct Complaint {
+    address: String,
+    last: Option<Instant>,
+}
+
+impl Complaint {
+    fn about(listener: &TcpListener) -> Self {
+        let address = listener.local_addr().map_or_else(|_| "a listener".into(), |at| at.to_string());
+        Self { address, last: None }
+    }
+
+    fn say(&mut self, journal: &Journal, error: &std::io::Error) {
+        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PAUSE) {
+            self.last = Some(Instant::now());
+            let text = format!("{}: no connection can be accepted: {error}; trying again", self.address);
+            journal.event(Level::Error, &text);
+        }
+    }
+}
+
 impl Shard {
     /// Accepts connections until Hostler stops, and then those that are in the backlog already. The number of the latter is limited,
     /// because a successor may listen on the same socket.
     pub async fn accept(self: Arc<Self>, listener: TcpListener, kind: ListenerKind) {
         let _listening = Listening::new(&self.connections);
-        let mut reserve = DescriptorReserve::new();
+        let (mut reserve, mut complaint) = (DescriptorReserve::new(), Complaint::about(&listener));
         loop {
             let stop = self.connections.changed();
             if self.connections.is_ending() {
@@ -93,7 +119,10 @@ impl Shard {
                     // A client has left the backlog. The next one may still be there.
                     Err(error) if is_transient(&error) => {}
                     Err(error) if is_out_of_descriptors(&error) => self.refuse_next_client(&listener, kind, &mut reserve).await,
-                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                    Err(error) => {
+                        complaint.say(&self.journal, &error);
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
                 },
                 () = stop => {}
             }

@@ -46,6 +46,18 @@ async fn clients_that_connect_between_two_hostlers_wait_in_a_given_socket() {
 }
 
 #[tokio::test]
+async fn the_log_names_a_listener_that_cannot_accept_connections() {
+    let app = upstream().start().await;
+    let (socket, address) = socket();
+    let plan = listening_on(address).with("app", &app).given([socket.try_clone().unwrap()], "");
+    let site = plan.start().await;
+    client(address).await.get("/").await.assert_ok("ok");
+    // Another process has shut the socket down. A want of memory has the same effect.
+    rustix::net::shutdown(&socket, rustix::net::Shutdown::Both).unwrap();
+    site.says(&format!("{address}: no connection can be accepted: ")).await;
+}
+
+#[tokio::test]
 async fn a_given_socket_is_passed_to_a_successor() {
     let app = upstream().start().await;
     let (socket, address) = socket();
