@@ -181,17 +181,16 @@ impl AnswerBuffer {
         }
     }
 
-    /// Counts the bytes that wait in memory: `outbox`, and `others` more. If there is no memory for them, all but the first `keep` bytes of
-    /// the outbox go to a file, unless they are stored elsewhere too.
+    /// Counts the bytes of the outbox, which wait in memory. If there is no memory for them, all but the first `keep` bytes go to a file,
+    /// unless they are stored elsewhere too.
     pub fn wait(
         &mut self,
         outbox: &mut Vec<u8>,
-        (keep, others): (usize, usize),
+        keep: usize,
         kind: BufferKind,
         account: impl FnOnce() -> SpoolAccount,
     ) {
-        let unsent = (outbox.len() + others) as u64;
-        if self.memory.resize(unsent) {
+        if self.memory.resize(outbox.len() as u64) {
             return;
         }
         if kind == BufferKind::Stored && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
@@ -209,7 +208,7 @@ impl AnswerBuffer {
                 }
             }
         }
-        self.memory.set((outbox.len() + others) as u64);
+        self.memory.set(outbox.len() as u64);
     }
 
     /// Moves bytes into the file, and from the file into an empty `outbox`, up to `wanted` bytes. `ended`: no more bytes will come.

@@ -138,7 +138,7 @@ impl AnswerSink for Http1Client {
             let keep = self.sent + answer_buffer::LEAST;
             let Self { outbox, spool, settings, .. } = self;
             let account = || spool.get_or_insert_with(|| settings.spool.account()).clone();
-            buffer.wait(outbox, (keep, 0), kind, account);
+            buffer.wait(outbox, keep, kind, account);
         } else {
             // A body that is in the cache too is counted there.
             let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };

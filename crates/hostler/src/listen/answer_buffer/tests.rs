@@ -49,7 +49,7 @@ fn without_memory_bytes_over_the_minimum_go_to_a_file_at_once() {
     let budget = budget(0);
     let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
     let mut outbox = vec![1; PIECE];
-    buffer.wait(&mut outbox, (LEAST, 0), BufferKind::Stored, account);
+    buffer.wait(&mut outbox, LEAST, BufferKind::Stored, account);
     assert_eq!((outbox.len(), buffer.is_spilling()), (LEAST, true));
     assert_eq!(budget.view().used, LEAST as u64);
     assert_eq!(buffer.place((LEAST, 1 << 20), BufferKind::Ready, &at(0, 0), account), BufferPlace::Full);
@@ -61,7 +61,7 @@ fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
     let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
     let mut outbox = vec![1; PIECE];
     let no_room = || Spool::new(0, 100, std::env::temp_dir()).account();
-    buffer.wait(&mut outbox, (0, 0), BufferKind::Stored, no_room);
+    buffer.wait(&mut outbox, 0, BufferKind::Stored, no_room);
     assert_eq!((outbox.len(), buffer.is_full()), (PIECE, true));
     assert_eq!(budget.view().used, PIECE as u64);
     drop(buffer);

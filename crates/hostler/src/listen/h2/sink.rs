@@ -112,7 +112,7 @@ impl AnswerSink for StreamClient<'_> {
         } else if !self.outbox.is_empty() {
             let (common, settings) = (self.common, self.settings);
             let account = || common.spool.get_or_init(|| settings.spool.account()).clone();
-            buffer.wait(&mut self.outbox, (0, 0), kind, account);
+            buffer.wait(&mut self.outbox, 0, kind, account);
         } else if self.whole.is_unique() {
             // A body that is in the cache too is counted there.
             buffer.memory().set(self.whole.len() as u64);
