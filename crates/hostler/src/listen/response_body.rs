@@ -212,10 +212,10 @@ impl ResponseBody {
         self.call().map_or(Poll::Pending, |call| call.poll_stream_end(cx))
     }
 
-    /// Whether the body goes on until one side ends it.
+    /// Whether the body goes on until one side ends it. The gateway has looked at the head of a member's answer, and made a stream of it then.
     pub fn is_endless(&self) -> bool {
         match self {
-            Self::Member(call) => call.is_endless(),
+            Self::Member(call) => call.is_stream(),
             Self::Own(_) | Self::Shared(_) => false,
             Self::EncodedBody(encoded) => encoded.response_body.is_endless(),
         }
@@ -224,7 +224,7 @@ impl ResponseBody {
     /// How the body is buffered while its client does not take it.
     pub fn kind(&self) -> BufferKind {
         match self {
-            Self::Member(call) if call.is_endless() || refuses_buffering(call.answer()) => {
+            Self::Member(call) if call.is_stream() || refuses_buffering(call.answer()) => {
                 BufferKind::Straight
             }
             Self::Member(_) => BufferKind::Stored,
