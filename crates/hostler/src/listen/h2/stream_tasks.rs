@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use atomic_waker::AtomicWaker;
 use h2::RecvStream;
 use h2::server::SendResponse;
+use hostler_engine::exchange::Clocked;
 use http::Request;
 
 use super::send_buffer::SendPiece;
@@ -59,7 +60,7 @@ impl StreamTasks {
             }
             None => {
                 let inbox = TaskInbox { job: Mutex::new(job), waker: AtomicWaker::new() };
-                drop(tokio::spawn(self.clone().work(Arc::new(inbox))));
+                drop(tokio::spawn(Clocked::new(self.clone().work(Arc::new(inbox)))));
             }
         }
     }
