@@ -13,7 +13,6 @@ use super::place::QueuePosition;
 use super::queue::Queue;
 use super::roster::Roster;
 use super::service::{Pace, Service};
-use super::settings::PoolSettings;
 use super::span::QueueSpan;
 
 /// A pool whose slots have not moved for this many mean holding times is stuck.
@@ -35,7 +34,6 @@ pub(super) struct AdmissionControl {
 
 /// The parts of the pool that decide whether a request may wait.
 pub(super) struct PoolView<'a, E> {
-    pub settings: &'a PoolSettings,
     pub queue: &'a Queue<Grant<E>>,
     pub roster: &'a Roster<E>,
     pub is_paused: bool,
@@ -45,7 +43,7 @@ impl AdmissionControl {
     /// Whether this request can wait for its slot, by what it costs and what waits before it.
     pub fn judge<E>(&mut self, pool: &PoolView<E>, place: QueuePosition, span: QueueSpan) -> Judgement {
         let priority = place.priority;
-        if pool.settings.policy == Policy::Fifo || pool.is_paused {
+        if pool.roster.settings().policy == Policy::Fifo || pool.is_paused {
             return Judgement::default();
         }
         self.note_joins(pool.roster, span.since);
@@ -113,7 +111,7 @@ impl AdmissionControl {
         now: Instant,
     ) -> bool {
         self.service.takes_turn(now);
-        if place.returns() || pool.settings.policy == Policy::Fifo {
+        if place.returns() || pool.roster.settings().policy == Policy::Fifo {
             return false;
         }
         let Some(pace) = self.pace(pool.roster) else { return false };

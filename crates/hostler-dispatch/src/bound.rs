@@ -11,7 +11,6 @@ use super::place::QueuePosition;
 use super::pool::Pool;
 use super::queue::{FreeSlots, Queue};
 use super::roster::Roster;
-use super::settings::PoolSettings;
 
 /// Whether this member takes no requests that are bound to it, so that they go to any member.
 pub(super) fn is_lost<E>(roster: &Roster<E>, id: MemberId, now: Instant) -> bool {
@@ -20,14 +19,9 @@ pub(super) fn is_lost<E>(roster: &Roster<E>, id: MemberId, now: Instant) -> bool
 
 /// Whether this member takes a claim that is bound to it. A claim for a tunnel or a stream goes to another member if this
 /// one has no room for it.
-pub(super) fn takes<E>(
-    roster: &Roster<E>,
-    id: MemberId,
-    claim: &Claim,
-    settings: &PoolSettings,
-    now: Instant,
-) -> bool {
-    let has_room = |state: &MemberState<E>| claim.long_lived.is_none_or(|kind| state.takes(kind, settings));
+pub(super) fn takes<E>(roster: &Roster<E>, id: MemberId, claim: &Claim, now: Instant) -> bool {
+    let has_room =
+        |state: &MemberState<E>| claim.long_lived.is_none_or(|kind| state.takes(kind, roster.settings()));
     roster.state(id).is_some_and(|state| !state.is_lost(now) && has_room(state))
 }
 
@@ -36,12 +30,11 @@ pub(super) fn free_index<E>(
     roster: &Roster<E>,
     id: MemberId,
     kind: Option<LongLived>,
-    settings: &PoolSettings,
     now: Instant,
 ) -> Option<usize> {
     let index = roster.index_of(id)?;
     let state = &roster.states()[index];
-    let has_room = kind.is_none_or(|kind| state.takes(kind, settings));
+    let has_room = kind.is_none_or(|kind| state.takes(kind, roster.settings()));
     (has_room && state.has_bound_slot(now)).then_some(index)
 }
 
@@ -52,13 +45,8 @@ pub(super) fn has_free_slot<E>(roster: &Roster<E>, claim: &MemberPreference, now
 }
 
 /// The member with the fewest tunnels and streams of those that have room for one more, with or without a free slot.
-pub(super) fn with_room<E>(
-    roster: &Roster<E>,
-    kind: LongLived,
-    settings: &PoolSettings,
-    now: Instant,
-) -> Option<MemberId> {
-    let has_room = |state: &&MemberState<E>| state.takes(kind, settings) && !state.is_lost(now);
+pub(super) fn with_room<E>(roster: &Roster<E>, kind: LongLived, now: Instant) -> Option<MemberId> {
+    let has_room = |state: &&MemberState<E>| state.takes(kind, roster.settings()) && !state.is_lost(now);
     let fewest = roster.states().iter().filter(has_room).min_by_key(|state| state.all_long_lived());
     fewest.map(|state| state.member.id)
 }

@@ -6,12 +6,10 @@ use super::claim::{LongLived, MemberId, MemberPreference};
 use super::free_index::SeatOrder;
 use super::member::MemberState;
 use super::roster::Roster;
-use super::settings::PoolSettings;
 
 /// Chooses a member for one claim, among those with a free slot and, for a tunnel or a stream, with room for one.
 pub(super) struct Chooser<'a, E> {
     pub roster: &'a Roster<E>,
-    pub settings: &'a PoolSettings,
     /// The member that was chosen before.
     pub last: Option<MemberId>,
     /// The claim is for a tunnel or a stream. These last long, so they go to the member with the fewest of both, under any
@@ -61,6 +59,6 @@ impl<E> Chooser<'_, E> {
 
     fn is_free(&self, state: &MemberState<E>) -> bool {
         state.may_have_free_slot(self.now)
-            && self.kind.is_none_or(|kind| state.has_room_for(kind, self.settings))
+            && self.kind.is_none_or(|kind| state.has_room_for(kind, self.roster.settings()))
     }
 }

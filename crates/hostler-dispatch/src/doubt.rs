@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
-use super::eject::{BackoffSettings, EjectSettings};
 use super::member::{Grant, Member, MemberState};
 use super::roster::Roster;
 
 impl<E> Roster<E> {
     /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the
     /// last ejection ended says nothing new.
-    pub fn back_off(&mut self, grant: &Grant<E>, settings: BackoffSettings, now: Instant) -> Option<Instant> {
+    pub fn back_off(&mut self, grant: &Grant<E>, now: Instant) -> Option<Instant> {
+        let settings = self.settings().backoff;
         let back_off = |state: &mut MemberState<E>| {
             if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
                 return None;
@@ -27,7 +27,8 @@ impl<E> Roster<E> {
 
     /// A request timed out on the member (waiting for an answer or for a connection). Returns the end of the ejection, if
     /// this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
-    pub fn strike(&mut self, grant: &Grant<E>, settings: EjectSettings, now: Instant) -> Option<Instant> {
+    pub fn strike(&mut self, grant: &Grant<E>, now: Instant) -> Option<Instant> {
+        let settings = self.settings().eject;
         let is_late = |state: &mut MemberState<E>| {
             if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
                 return false;

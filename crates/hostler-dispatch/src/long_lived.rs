@@ -21,12 +21,10 @@ impl<E> PoolState<E> {
 
     /// Whether the answer to this grant may become a stream. The claim may have reserved the room for it.
     fn has_room_for_stream(&self, grant: &Grant<E>) -> bool {
-        let settings = self.settings;
         grant.long_lived == Some(LongLived::Stream)
-            || self
-                .roster
-                .state(grant.member.id)
-                .is_none_or(|member_state| member_state.has_room_for(LongLived::Stream, &settings))
+            || self.roster.state(grant.member.id).is_none_or(|member_state| {
+                member_state.has_room_for(LongLived::Stream, self.roster.settings())
+            })
     }
 }
 

@@ -170,7 +170,7 @@ impl<E: Send + Sync + 'static> Membership<E> {
         let (gone, shared) = (self.gone.take(), Arc::clone(&self.shared));
         drop(self);
         // Then those that still wait for it go to other members. No event tells that the time is over.
-        let bound_drain = shared.lock().settings.bound_drain;
+        let bound_drain = shared.lock().roster.settings().bound_drain;
         if !bound_drain.is_zero() {
             redispatch_at(&shared, Instant::now() + bound_drain);
         }

@@ -69,7 +69,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
         if state.closed {
             return Some(AcquireError::Closed);
         }
-        let limit = state.settings.queue_limit;
+        let limit = state.roster.settings().queue_limit;
         // With a limit of 0 no request waits, so nothing tells whether a slot is free.
         if limit == 0 || !state.is_full_for(priority, key) {
             return None;

@@ -35,7 +35,7 @@ impl<E> Roster<E> {
         Self { states: Vec::new(), settings, totals, free, turns: 0, next_id: NonZeroU64::MIN }
     }
 
-    /// The choice or the limits have changed.
+    /// The pool has new settings.
     pub fn update(&mut self, settings: PoolSettings) {
         self.settings = settings;
         self.totals = Totals::default();
@@ -43,6 +43,11 @@ impl<E> Roster<E> {
             self.totals.replace(Totals::default(), Totals::of(state, &settings));
         }
         self.free.rebuild(settings.choice, &mut self.states);
+    }
+
+    /// The settings of the pool.
+    pub fn settings(&self) -> &PoolSettings {
+        &self.settings
     }
 
     pub fn states(&self) -> &[MemberState<E>] {

@@ -147,8 +147,7 @@ impl<E> PoolInner<E> {
     pub fn fail(&self, grant: &Grant<E>) -> Option<Instant> {
         self.change(|state, now| {
             state.counters.member_failures += 1;
-            let backoff = state.settings.backoff;
-            let until = state.roster.back_off(grant, backoff, now);
+            let until = state.roster.back_off(grant, now);
             state.take_unused(grant, now);
             let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
@@ -174,7 +173,7 @@ impl<E> PoolInner<E> {
     pub fn strike(&self, grant: &Grant<E>) -> Option<Instant> {
         let (until, untaken) = self.change(|state, now| {
             state.counters.member_timeouts += 1;
-            let until = state.roster.strike(grant, state.settings.eject, now);
+            let until = state.roster.strike(grant, now);
             state.counters.ejections += u64::from(until.is_some());
             let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
             (until, untaken)
@@ -230,7 +229,7 @@ impl<E> PoolInner<E> {
     pub fn leave(&self, id: MemberId, serves_bound: bool) {
         self.change(|state, now| {
             let untaken = state.take_back(id, now);
-            let bound_until = serves_bound.then(|| now + state.settings.bound_drain);
+            let bound_until = serves_bound.then(|| now + state.roster.settings().bound_drain);
             state.roster.leave(id, bound_until);
             untaken
         });

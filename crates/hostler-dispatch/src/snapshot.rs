@@ -133,8 +133,8 @@ impl<T> PoolSnapshot<T> {
 
     /// All figures without the members. [`Self::with_members`] adds them after the pool is unlocked.
     pub(super) fn take<E>(state: &PoolState<E>, now: Instant) -> (Self, Members<E>) {
-        let PoolState { queue, roster, settings, .. } = state;
-        let states = roster.states();
+        let PoolState { queue, roster, .. } = state;
+        let (settings, states) = (roster.settings(), roster.states());
         let members =
             states.iter().map(|state| (MemberFigures::take(state, now), Arc::clone(&state.member))).collect();
         let since = |arrived: Instant| now.saturating_duration_since(arrived);

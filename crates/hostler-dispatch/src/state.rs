@@ -23,7 +23,6 @@ use super::span::{QueueSpan, Work};
 use super::wakers::Wakers;
 
 pub(super) struct PoolState<E> {
-    pub settings: PoolSettings,
     pub queue: Queue<Grant<E>>,
     pub roster: Roster<E>,
     pub counters: PoolCounters,
@@ -40,7 +39,6 @@ impl<E> PoolState<E> {
         let mut queue = Queue::new();
         queue.serve_by(&settings, Instant::now());
         Self {
-            settings,
             queue,
             roster: Roster::new(settings),
             counters: PoolCounters::default(),
@@ -69,7 +67,7 @@ impl<E> PoolState<E> {
             return Poll::Ready(Err(AcquireError::Expired));
         }
         let mut preference = claim.preference;
-        let takes = |id: &MemberId| bound::takes(&self.roster, *id, claim, &self.settings, now);
+        let takes = |id: &MemberId| bound::takes(&self.roster, *id, claim, now);
         preference.bound = preference.bound.filter(takes);
         if self.roster.lacks(&preference) {
             return Poll::Ready(Err(self.counters.refuse_aim(AcquireError::NoMember)));
@@ -105,7 +103,7 @@ impl<E> PoolState<E> {
             && bound::has_free_slot(&self.roster, &preference, now.real)
                 .unwrap_or_else(|| self.has_free_slot(now))
         {
-            preference.bound = bound::with_room(&self.roster, kind, &self.settings, now.real);
+            preference.bound = bound::with_room(&self.roster, kind, now.real);
             if preference.bound.is_none() {
                 return Poll::Ready(Err(self.counters.refuse(kind)));
             }
@@ -170,7 +168,7 @@ impl<E> PoolState<E> {
                     self.queue.unbind(place);
                     continue;
                 }
-                if let Some(id) = bound::with_room(&self.roster, kind, &self.settings, now.real) {
+                if let Some(id) = bound::with_room(&self.roster, kind, now.real) {
                     self.queue.bind(place, id);
                     continue;
                 }
@@ -255,7 +253,7 @@ impl<E> PoolState<E> {
         let (admission, counters, pool) = self.judged();
         let judgement = admission.judge(&pool, place, span);
         counters.overloads += u64::from(judgement.overload_begins);
-        let (limit, is_full) = (self.settings.queue_limit, self.is_full());
+        let (limit, is_full) = (self.roster.settings().queue_limit, self.is_full());
         let other = if is_full { self.gives_way(place.priority, span.work) } else { None };
         if is_full && other.is_none() {
             self.counters.refused_full += 1;
@@ -280,7 +278,7 @@ impl<E> PoolState<E> {
     }
 
     fn is_full(&self) -> bool {
-        self.queue.newcomers() >= self.settings.queue_limit
+        self.queue.newcomers() >= self.roster.settings().queue_limit
     }
 
     /// Whether a new request would find the queue full.
@@ -315,12 +313,11 @@ impl<E> PoolState<E> {
 
     /// Sets new settings. If the policy changes, an overload must be shown again.
     pub fn update(&mut self, settings: PoolSettings, now: Instant) {
-        if !settings.serves_like(&self.settings) {
+        if !settings.serves_like(self.roster.settings()) {
             self.admission.forget_overload();
         }
         self.queue.serve_by(&settings, self.at(now).served);
         self.roster.update(settings);
-        self.settings = settings;
     }
 
     /// Whether any class is overloaded. A paused pool refuses nothing because of that.
@@ -330,8 +327,8 @@ impl<E> PoolState<E> {
 
     /// What judges the requests, and what it judges by.
     fn judged(&mut self) -> (&mut AdmissionControl, &mut PoolCounters, PoolView<'_, E>) {
-        let Self { admission, counters, settings, queue, roster, pause, .. } = self;
-        (admission, counters, PoolView { settings, queue, roster, is_paused: pause.is_on() })
+        let Self { admission, counters, queue, roster, pause, .. } = self;
+        (admission, counters, PoolView { queue, roster, is_paused: pause.is_on() })
     }
 
     pub fn at(&self, now: Instant) -> Now {
@@ -347,10 +344,10 @@ impl<E> PoolState<E> {
         if self.pause.is_on() {
             return None;
         }
-        let Self { settings, roster, last_chosen, .. } = self;
+        let Self { roster, last_chosen, .. } = self;
         let now = now.real;
         if let Some(id) = wanted.bound {
-            return bound::free_index(roster, id, kind, settings, now);
+            return bound::free_index(roster, id, kind, now);
         }
         roster.advance(now);
         let order = SeatOrder { spreads: kind.is_some() || wanted.spread, near: wanted.near };
@@ -360,7 +357,7 @@ impl<E> PoolState<E> {
         }
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
-            let place = Chooser { roster, settings, last: *last_chosen, kind, now }.place(wanted)?;
+            let place = Chooser { roster, last: *last_chosen, kind, now }.place(wanted)?;
             if roster.can_begin(place, now) {
                 return Some(place);
             }

@@ -69,7 +69,7 @@ pub(super) fn check_sums<E>(pool: &Pool<E>) {
     let state = pool.shared.lock();
     let mut totals = Totals::default();
     for member_state in state.roster.states() {
-        totals.replace(Totals::default(), Totals::of(member_state, &state.settings));
+        totals.replace(Totals::default(), Totals::of(member_state, state.roster.settings()));
     }
     assert_eq!(*state.roster.totals(), totals);
 }
@@ -77,7 +77,7 @@ pub(super) fn check_sums<E>(pool: &Pool<E>) {
 /// Compares the index of a pool with a look at each member.
 pub(super) fn check<E>(pool: &Pool<E>) {
     let mut state = pool.shared.lock();
-    let (settings, now) = (state.settings, Instant::now());
+    let (settings, now) = (*state.roster.settings(), Instant::now());
     let roster = &mut state.roster;
     roster.advance(now);
     let ids: Vec<_> = roster.states().iter().map(|state| Some(state.member.id)).chain([None]).collect();
@@ -88,7 +88,7 @@ pub(super) fn check<E>(pool: &Pool<E>) {
             roster.prepare(SeatOrder { spreads, near: preference.near });
             for last in &ids {
                 let (roster, settings, last) = (&*roster, &settings, *last);
-                let chosen = Chooser { roster, settings, last, kind, now }.place(&preference);
+                let chosen = Chooser { roster, last, kind, now }.place(&preference);
                 let expected = Scan { roster, settings, last, kind, now }.place(&preference);
                 assert_eq!(chosen, expected, "{preference:?} {kind:?} after {last:?}");
             }

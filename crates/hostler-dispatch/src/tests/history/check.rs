@@ -331,7 +331,7 @@ pub fn no_slot_is_idle(pool: &Pool<u8>, world: &World<'_>) -> Checked {
         ensure(!any_waits || !is_free, || format!("a request waits for any member, and {id} is free"))?;
         for kind in [LongLived::Tunnel, LongLived::Stream] {
             let waits = lines.iter().any(|line| !line.for_room[kind as usize].is_empty());
-            ensure(!waits || !is_free || !member.has_room_for(kind, &state.settings), || {
+            ensure(!waits || !is_free || !member.has_room_for(kind, state.roster.settings()), || {
                 format!("a request waits for room, and {id} has a slot and room")
             })?;
         }
