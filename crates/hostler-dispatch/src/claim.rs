@@ -18,13 +18,6 @@ pub struct Ticket {
     pub(super) arrived: Instant,
 }
 
-impl Ticket {
-    /// When the request arrived at the pool.
-    pub fn arrived(&self) -> Instant {
-        self.arrived
-    }
-}
-
 /// The number of a member. A pool never uses a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct MemberId(pub(super) NonZeroU64);

@@ -1,11 +1,10 @@
 //! A slot for the second try of a request, at another member than the first one. Never waits, and makes no other request wait.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
-use super::claim::{Claim, MemberId, Ticket};
+use super::claim::{Claim, MemberId};
 use super::lease::Lease;
 use super::member::Grant;
 use super::pool::Pool;
@@ -17,9 +16,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn acquire_elsewhere(&self, claim: &Claim, except: MemberId) -> Option<Lease<E>> {
         let now = Instant::now();
         let grant = self.shared.lock().grant_elsewhere(claim, except, now)?;
-        let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        let ticket = claim.ticket.unwrap_or(Ticket { number, arrived: now });
-        Some(Lease::new(Arc::clone(&self.shared), ticket, grant))
+        Some(Lease::new(Arc::clone(&self.shared), grant))
     }
 }
 

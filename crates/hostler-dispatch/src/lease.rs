@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{LongLived, MemberId, Ticket};
+use super::claim::{LongLived, MemberId};
 use super::cost::{Payer, Payment, SlotCost};
 use super::cpu::CpuClock;
 use super::member::Grant;
@@ -41,7 +41,6 @@ enum Holding {
 #[must_use = "dropping a lease returns the slot"]
 pub struct Lease<E> {
     shared: Arc<PoolInner<E>>,
-    ticket: Ticket,
     grant: Grant<E>,
     holds: Holding,
     /// Who pays for the slot.
@@ -53,9 +52,9 @@ pub struct Lease<E> {
 }
 
 impl<E> Lease<E> {
-    pub(super) fn new(shared: Arc<PoolInner<E>>, ticket: Ticket, grant: Grant<E>) -> Self {
+    pub(super) fn new(shared: Arc<PoolInner<E>>, grant: Grant<E>) -> Self {
         let (payment, under_way) = (None, None);
-        Self { shared, ticket, grant, holds: Holding::Slot, payment, is_paid: false, under_way }
+        Self { shared, grant, holds: Holding::Slot, payment, is_paid: false, under_way }
     }
 
     /// When the slot comes back, `payer` is told with this mark what it has cost.
@@ -108,11 +107,6 @@ impl<E> Lease<E> {
     /// How many other slots of the member were in use when this one was granted.
     pub fn others_in_use(&self) -> usize {
         self.grant.others_in_use as usize
-    }
-
-    /// The arrival number of the request. The request shows it when it tries again.
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
     }
 
     /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits

@@ -224,7 +224,7 @@ impl<E: Send + Sync + 'static> Future for Acquire<E> {
         let now = this.asked.take().unwrap_or_else(Instant::now);
         let place = (this.place, &mut this.ahead);
         match shared.poll_grant(place, &this.claim, &mut this.queued, context.waker(), now) {
-            Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, this.place.ticket, grant))),
+            Poll::Ready(Ok(grant)) => Poll::Ready(Ok(Lease::new(shared, grant))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 this.shared = Some(shared);

@@ -112,10 +112,10 @@ async fn a_trial_request_without_a_result_lets_the_next_request_try() {
 async fn a_request_that_fails_and_returns_is_served_before_later_ones() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["dead", "alive"].map(|name| pool.join(name, 1));
-    let dead = lease(&pool);
+    let mut dead = request(&pool);
+    let (ticket, dead) = (dead.ticket(), dead.lease());
     let alive = lease(&pool);
     let mut later = waiting(&pool);
-    let ticket = dead.ticket();
     dead.end(LeaseEnding::Unreachable);
     let mut again = of(pool.acquire(Claim::again(ticket)));
     again.assert_waits();
@@ -149,9 +149,9 @@ fn without_its_timer_an_ended_ejection_is_noticed_by_the_next_arrival_which_does
 async fn a_member_that_closed_a_connection_gets_no_request_for_a_moment_and_the_others_go_on() {
     let pool = pool(9);
     let _members = ["dying", "alive"].map(|name| pool.join(name, 1));
-    let dying = lease(&pool);
+    let mut dying = request(&pool);
+    let (ticket, dying) = (dying.ticket(), dying.lease());
     assert_eq!(*dying, "dying");
-    let ticket = dying.ticket();
     dying.end(LeaseEnding::HungUp);
     let mut again = of(pool.acquire(Claim::again(ticket)));
     assert_eq!(*again.lease(), "alive");

@@ -64,7 +64,7 @@ async fn a_request_that_lost_its_member_comes_before_older_requests_of_other_key
     advance(ms(10)).await;
     drop(running);
     let lost = two.lease();
-    let again = Claim { fair: Some(FairKey::of(2)), ..Claim::again(lost.ticket()) };
+    let again = Claim { fair: Some(FairKey::of(2)), ..Claim::again(two.ticket()) };
     drop(lost);
     let running = ones[0].lease();
     let mut two = of(pool.acquire(again));

@@ -84,8 +84,8 @@ fn a_granted_slot_that_is_not_taken_goes_to_the_next_request() {
 fn a_returning_ticket_keeps_its_place_and_does_not_count_against_the_limit() {
     let pool = pool(1);
     let _member = pool.join("a", 1);
-    let early = lease(&pool);
-    let ticket = early.ticket();
+    let mut early = request(&pool);
+    let (ticket, early) = (early.ticket(), early.lease());
     let mut late = waiting(&pool);
     drop(early);
     let blocking = late.lease();
@@ -106,8 +106,8 @@ fn a_returning_ticket_keeps_its_place_and_does_not_count_against_the_limit() {
 fn a_ticket_used_twice_gives_two_places() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
-    let running = lease(&pool);
-    let ticket = running.ticket();
+    let mut running = request(&pool);
+    let (ticket, running) = (running.ticket(), running.lease());
     let (mut one, mut other) =
         (of(pool.acquire(Claim::again(ticket))), of(pool.acquire(Claim::again(ticket))));
     one.assert_waits();
@@ -203,8 +203,8 @@ fn the_last_registered_waker_is_woken() {
 async fn the_oldest_wait_counts_from_the_first_arrival_also_after_a_retry() {
     let pool = pool(9);
     let member = pool.join("a", 1);
-    let running = lease(&pool);
-    let ticket = running.ticket();
+    let mut running = request(&pool);
+    let (ticket, running) = (running.ticket(), running.lease());
     tokio::time::advance(std::time::Duration::from_secs(2)).await;
     drop(running);
     drop(member);

@@ -37,7 +37,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::{Acquire, AcquireError, Claim, Lease, LeaseEnding, LongLived, MemberChoice, Pool, PoolSettings};
+use super::{
+    Acquire, AcquireError, Claim, Lease, LeaseEnding, LongLived, MemberChoice, Pool, PoolSettings, Ticket,
+};
 
 pub(super) fn pool(queue_limit: usize) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { queue_limit, ..PoolSettings::default() })
@@ -67,6 +69,11 @@ impl<E: Send + Sync + 'static> Request<E> {
         let waker = Waker::from(Arc::clone(&self.wakes));
         let acquire = self.acquire.as_mut().expect("not resolved yet");
         Pin::new(acquire).poll(&mut Context::from_waker(&waker))
+    }
+
+    /// The arrival number, also after the request has got its slot.
+    pub fn ticket(&self) -> Ticket {
+        self.acquire.as_ref().expect("not left").ticket()
     }
 
     pub fn woken(&self) -> bool {

@@ -54,11 +54,8 @@ fn a_waiting_class_is_skipped_at_most_eight_times() {
 fn a_returning_request_keeps_its_place_in_its_class() {
     let pool = pool(9);
     let _member = pool.join("a", 1);
-    let early = {
-        let mut request = of(pool.acquire(Claim { priority: Priority::Low, ..Claim::default() }));
-        request.lease()
-    };
-    let ticket = early.ticket();
+    let mut early = of(pool.acquire(Claim { priority: Priority::Low, ..Claim::default() }));
+    let (ticket, early) = (early.ticket(), early.lease());
     let (mut low, mut normal) = (wait(&pool, Priority::Low), wait(&pool, Priority::Normal));
     let claim = Claim { priority: Priority::Low, ..Claim::again(ticket) };
     let mut again = of(pool.acquire(claim));
