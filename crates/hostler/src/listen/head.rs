@@ -120,7 +120,7 @@ pub(super) fn more_vary<'a>(head: &'a ResponseHead, exchange: &'a Exchange) -> O
     is_lost.then_some(OURS.as_bytes())
 }
 
-/// Whether a field of a final head is sent to the client.
+/// Whether a field of a head is sent to the client. An interim head and a 101 count as heads of a chunked body: they say no length.
 pub(super) fn is_kept(field: &Field, name: &[u8], framing: Framing, status: u16) -> bool {
     match field.known {
         // It says the length for a GET (RFC 9110 section 8.6). A 204 must not have it.
@@ -138,9 +138,7 @@ pub(super) fn trailers(trailers: Option<&Fields>, exchange: &Exchange) -> Option
 /// Writes an interim head.
 pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     write_status_line(out, head.status, head.reason());
-    head.fields.copy_lines(out, |field, _| {
-        !field.listed && !field.known.is_hop_by_hop() && field.known != Name::ContentLength
-    });
+    head.fields.copy_lines(out, |field, name| is_kept(field, name, Framing::Chunked, head.status));
     write_head_end(out);
 }
 
@@ -148,8 +146,7 @@ pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
 pub(super) fn write_switch(out: &mut Vec<u8>, head: &ResponseHead, edits: &Edits) {
     write_status_line(out, head.status, head.reason());
     head.fields.copy_lines(out, |field, name| {
-        let is_known = field.listed || field.known.is_hop_by_hop() || field.known == Name::ContentLength;
-        !is_known && edits.keeps(name)
+        is_kept(field, name, Framing::Chunked, head.status) && edits.keeps(name)
     });
     for (name, value) in edits.lines(&head.fields) {
         write_field(out, name.as_bytes(), value);

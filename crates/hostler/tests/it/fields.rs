@@ -298,6 +298,18 @@ async fn hostler_fields_of_another_hostler_are_passed_on_except_those_for_caches
 }
 
 #[tokio::test]
+async fn interim_answers_of_another_hostler_have_no_fields_for_caches_either() {
+    let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nHostler-Cache-Control: max-age=1\r\n\r\n";
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let app = upstream().answers([interim, last].concat()).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = site.begin("/").await;
+    let head = client.next_head().await.unwrap();
+    assert_eq!(head.text(), "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");
+    client.answer().await.assert_ok("ok");
+}
+
+#[tokio::test]
 async fn certificate_and_url_fields_of_an_untrusted_client_are_removed() {
     let app = upstream().start().await;
     let site = in_front_of(&app, TRUSTING).await;
