@@ -152,10 +152,7 @@ impl Interims {
 /// 9213). The client does not get that either.
 pub(super) fn remove_own_fields(head: &mut ResponseHead) {
     let is_final = !head.is_interim();
-    let is_strange = |name: &[u8]| is_of_hostlers(name) && !(is_final && is_for_our_cache(name));
-    if head.fields.iter().any(|(_, name, _)| is_strange(name)) {
-        head.fields.remove(is_strange);
-    }
+    head.fields.remove(|name| is_of_hostlers(name) && !(is_final && is_for_our_cache(name)));
 }
 
 /// Removes what the route removes from answers, or sets there, from an interim head.

@@ -52,18 +52,17 @@ impl Fetch {
         why: Forward,
         stale: Option<Arc<Entry>>,
     ) -> Box<Self> {
+        let is_as_stored = request::is_as_stored(exchange);
+        // An answer to HEAD cannot answer a GET.
+        let stores = caching.stores && asks.method == Method::Get && !asks.no_store && is_as_stored;
         Box::new(Self {
             caching: caching.clone(),
             asks,
             key,
             secure: request::is_secure(exchange),
             why,
-            is_as_stored: request::is_as_stored(exchange),
-            // An answer to HEAD cannot answer a GET.
-            stores: caching.stores
-                && asks.method == Method::Get
-                && !asks.no_store
-                && request::is_as_stored(exchange),
+            is_as_stored,
+            stores,
             selection: Vec::new(),
             flight: None,
             stale,
