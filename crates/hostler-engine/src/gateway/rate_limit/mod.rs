@@ -1,6 +1,6 @@
 //! Rate limits of routes and pools: who may send how many requests, or take how much worker time, in a time. Knows no queue.
 //!
-//! A request is refused before its body is taken. What it costs a worker is known when its slot comes back, and charged then (`exchange/ledger.rs`).
+//! A request is refused before its body is taken. What it costs a worker is known when its slot comes back, and charged then (`exchange/request_account.rs`).
 
 mod show;
 
