@@ -52,7 +52,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_wire::{BodyLength, Name, Whole};
 
 use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock};
-use crate::route::Table;
+use crate::route::{MarkedPath, Table};
 use cached::CacheAnswer;
 use call::{ConfiguredRetry, call};
 
@@ -266,7 +266,7 @@ impl Gateway {
     /// The route of the request: the most specific one whose conditions it meets. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the
     /// like read paths exactly as the routes do, so they need no such check.
     fn undisputed_route(&self, exchange: &Exchange) -> Result<Option<Arc<Route>>, Refusal> {
-        let (routes, host, path) = (self.routes.load(), exchange.host(), exchange.path());
+        let (routes, host, path) = (self.routes.load(), exchange.host(), MarkedPath::of(exchange.path()));
         let fits = |route: &Arc<Route>| {
             route.when.as_ref().is_none_or(|when| when.holds(exchange))
                 && route.presence() != RoutePresence::Gone

@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::refusal::Refusal;
 use super::target::Route;
 use crate::exchange::{Body, BodyError, Exchange};
-use crate::route::with_plain_path;
+use crate::route::MarkedPath;
 
 /// Sets the header fields that tell the members where the client is, if the route has `geo_headers`. Values from the client are replaced.
 pub(super) fn introduce(route: &Route, exchange: &mut Exchange) {
@@ -21,15 +21,19 @@ pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError)
     let refusal = Refusal::from(error);
     let status = refusal.facts().status;
     let words =
-        with_plain_path(exchange.path(), false, |path| native.refuse(&asked(exchange), path, status, error));
+        path_of(exchange).with_plain(false, |path| native.refuse(&asked(exchange), path, status, error));
     exchange.words = Some(Box::new(words));
     refusal
 }
 
 /// The answer. The body has been read before.
 pub(super) fn answer(native: &Native, route: &Route, exchange: &Exchange) -> Answer {
-    let whole = with_plain_path(exchange.path(), false, |path| native.answer(&asked(exchange), path));
+    let whole = path_of(exchange).with_plain(false, |path| native.answer(&asked(exchange), path));
     Answer::of_own(whole, route.has_encoded())
+}
+
+fn path_of(exchange: &Exchange) -> MarkedPath<'_> {
+    MarkedPath::of(exchange.path())
 }
 
 fn asked(exchange: &Exchange) -> LookupRequest<'_> {

@@ -17,8 +17,7 @@ use foldhash::{HashMap, HashMapExt};
 use hostler_wire::split_host;
 
 use hostler_config::{HostPattern, MatchPattern, PathPattern};
-use paths::Marks;
-pub use paths::with_plain_path;
+pub use paths::MarkedPath;
 
 /// A longer text is no host name (RFC 1035 section 2.3.4).
 const LONGEST_HOST: usize = 255;
@@ -128,26 +127,30 @@ impl<T> Table<T> {
 
     /// Finds the first value that fits the request.
     pub fn find_fitting(&self, host: &[u8], path: &[u8], fits: &impl Fn(&T) -> bool) -> Option<&T> {
+        self.find_marked(host, MarkedPath::of(path), fits)
+    }
+
+    fn find_marked(&self, host: &[u8], path: MarkedPath<'_>, fits: &impl Fn(&T) -> bool) -> Option<&T> {
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
-        with_plain_path(path, self.folds_paths, |path| self.find_plain(host, path, fits))
+        path.with_plain(self.folds_paths, |path| self.find_plain(host, path, fits))
     }
 
     /// Finds the first value that fits the request, but prefers to one that `yields` any other that fits and is of the same host.
     pub fn find_yielding(
         &self,
         host: &[u8],
-        path: &[u8],
+        path: MarkedPath<'_>,
         fits: &impl Fn(&T) -> bool,
         yields: &impl Fn(&T) -> bool,
     ) -> Option<&T> {
-        let found = self.find_fitting(host, path, fits)?;
+        let found = self.find_marked(host, path, fits)?;
         if !yields(found) {
             return Some(found);
         }
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
-        let other = with_plain_path(path, self.folds_paths, |path| {
+        let other = path.with_plain(self.folds_paths, |path| {
             let (_, paths) = self.matching_hosts(host).find(|(_, paths)| paths.find(path, fits).is_some())?;
             paths.find(path, &|value| fits(value) && !yields(value))
         });
@@ -156,23 +159,26 @@ impl<T> Table<T> {
 
     /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
     /// would bypass the other route. `fits` is as it was for the lookup.
-    pub fn is_disputed(&self, host: &[u8], path: &[u8], found: &T, fits: &impl Fn(&T) -> bool) -> bool {
-        let marks = Marks::of(path);
-        let is_odd = paths::is_odd(path, marks);
-        if !is_odd && !self.has_capitals && !marks.may_have_capitals() {
+    pub fn is_disputed(
+        &self,
+        host: &[u8],
+        path: MarkedPath<'_>,
+        found: &T,
+        fits: &impl Fn(&T) -> bool,
+    ) -> bool {
+        let is_odd = paths::is_odd(path);
+        if !is_odd && !self.has_capitals && !path.marks.may_have_capitals() {
             return false;
         }
         let mut lower = [0; LONGEST_HOST];
         let host = self.lowered(host, &mut lower);
         if !is_odd {
-            return with_plain_path(path, self.folds_paths, |path| {
-                self.is_disputed_by_case(host, path, fits)
-            });
+            return path.with_plain(self.folds_paths, |path| self.is_disputed_by_case(host, path, fits));
         }
         let leads_here = |reading: &[u8]| {
             self.find_plain(host, reading, fits).is_some_and(|other| std::ptr::eq(other, found))
         };
-        paths::is_any(path, self.folds_paths, |reading| {
+        paths::is_any(path.path, self.folds_paths, |reading| {
             !leads_here(reading) || self.is_disputed_by_case(host, reading, fits)
         })
     }

@@ -83,21 +83,35 @@ impl Marks {
     }
 }
 
-/// Calls `look` with the path percent-decoded and without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that `/%61dmin` and
-/// `/x/../admin` do not bypass a route for `/admin`. With `folds` the path is also in lower case.
-pub fn with_plain_path<T>(path: &[u8], folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
-    if Marks::of(path).is_plain(folds) {
-        return look(path);
+/// A path as sent, and what it contains. A request looks through its path once for that.
+#[derive(Clone, Copy)]
+pub struct MarkedPath<'a> {
+    pub(super) path: &'a [u8],
+    pub(super) marks: Marks,
+}
+
+impl<'a> MarkedPath<'a> {
+    /// Looks through this path.
+    pub fn of(path: &'a [u8]) -> Self {
+        Self { path, marks: Marks::of(path) }
     }
-    PLAIN.with_borrow_mut(|buffer| {
-        buffer.clear();
-        buffer.extend(percent_decode(path));
-        if folds {
-            buffer.make_ascii_lowercase();
+
+    /// Calls `look` with the path percent-decoded and without dot segments (RFC 3986 sections 6.2.2 and 5.2.4), so that `/%61dmin` and
+    /// `/x/../admin` do not bypass a route for `/admin`. With `folds` the path is also in lower case.
+    pub fn with_plain<T>(self, folds: bool, look: impl FnOnce(&[u8]) -> T) -> T {
+        if self.marks.is_plain(folds) {
+            return look(self.path);
         }
-        remove_dots(buffer);
-        look(buffer)
-    })
+        PLAIN.with_borrow_mut(|buffer| {
+            buffer.clear();
+            buffer.extend(percent_decode(self.path));
+            if folds {
+                buffer.make_ascii_lowercase();
+            }
+            remove_dots(buffer);
+            look(buffer)
+        })
+    }
 }
 
 /// In place: the write position never passes the read position.
@@ -147,7 +161,7 @@ struct PathReading {
 
 /// Whether there is more than one way to read the path, apart from decoding letters. If a proxy in front decodes more letters than the
 /// application behind it, that does no harm.
-pub(super) fn is_odd(path: &[u8], marks: Marks) -> bool {
+pub(super) fn is_odd(MarkedPath { path, marks }: MarkedPath<'_>) -> bool {
     marks.is_odd() || marks.has_percent() && has_encoded_mark(path)
 }
 
@@ -274,7 +288,7 @@ mod tests {
         #[test]
         fn the_fast_normalization_agrees_with_the_slow_one(path in "(/|/\\.|/\\.\\.|a|%2e|%2F|%61|\\.){0,12}") {
             let path = format!("/{path}");
-            let made = with_plain_path(path.as_bytes(), false, <[u8]>::to_vec);
+            let made = MarkedPath::of(path.as_bytes()).with_plain(false, <[u8]>::to_vec);
             let wanted = match path.contains('%') || path.contains("/.") {
                 true => slowly(path.as_bytes()),
                 false => path.clone().into_bytes(),
@@ -286,9 +300,9 @@ mod tests {
     #[test]
     fn a_normalized_path_is_not_changed() {
         for path in ["/", "/a/b", "*", "/a//", ""] {
-            with_plain_path(path.as_bytes(), false, |plain| assert_eq!(plain, path.as_bytes()));
+            MarkedPath::of(path.as_bytes()).with_plain(false, |plain| assert_eq!(plain, path.as_bytes()));
         }
-        with_plain_path(b"*", true, |plain| assert_eq!(plain, b"*"));
+        MarkedPath::of(b"*").with_plain(true, |plain| assert_eq!(plain, b"*"));
     }
 
     fn all(path: &str) -> Vec<String> {
@@ -314,7 +328,7 @@ mod tests {
         #[test]
         fn an_ordinary_path_has_one_reading(path in "(/|a|\\.|;|%41|%2e|%2F|%5c|%|b){0,10}") {
             let path = format!("/{path}");
-            if !is_odd(path.as_bytes(), Marks::of(path.as_bytes())) {
+            if !is_odd(MarkedPath::of(path.as_bytes())) {
                 prop_assert_eq!(all(&path).len(), 1, "{}", path);
             }
         }

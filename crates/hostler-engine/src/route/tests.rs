@@ -86,7 +86,7 @@ fn a_path_that_apps_read_as_paths_of_different_routes_is_ambiguous() {
         "/api/.//admin",
     ] {
         let found = table.find(b"a", path.as_bytes()).unwrap();
-        assert!(table.is_disputed(b"a", path.as_bytes(), found, &|_| true), "{path}");
+        assert!(table.is_disputed(b"a", MarkedPath::of(path.as_bytes()), found, &|_| true), "{path}");
     }
     for (path, route) in [
         ("/a/../x", "*"),
@@ -100,7 +100,7 @@ fn a_path_that_apps_read_as_paths_of_different_routes_is_ambiguous() {
     ] {
         let found = table.find(b"a", path.as_bytes()).unwrap();
         assert_eq!(
-            (*found, table.is_disputed(b"a", path.as_bytes(), found, &|_| true)),
+            (*found, table.is_disputed(b"a", MarkedPath::of(path.as_bytes()), found, &|_| true)),
             (route, false),
             "{path}"
         );
@@ -126,7 +126,7 @@ fn a_path_that_matches_another_route_without_case_is_ambiguous() {
         "/Admin%2Fx",
     ] {
         let found = routes.find(b"b", path.as_bytes()).unwrap();
-        assert!(routes.is_disputed(b"b", path.as_bytes(), found, &|_| true), "{path}");
+        assert!(routes.is_disputed(b"b", MarkedPath::of(path.as_bytes()), found, &|_| true), "{path}");
     }
     for (path, route) in [
         ("/admin/X/Y", "/admin/*"),
@@ -140,13 +140,16 @@ fn a_path_that_matches_another_route_without_case_is_ambiguous() {
     ] {
         let found = routes.find(b"b", path.as_bytes()).unwrap();
         assert_eq!(
-            (*found, routes.is_disputed(b"b", path.as_bytes(), found, &|_| true)),
+            (*found, routes.is_disputed(b"b", MarkedPath::of(path.as_bytes()), found, &|_| true)),
             (route, false),
             "{path}"
         );
     }
     let found = routes.find(b"a.test", b"/admin/X/y").unwrap();
-    assert!(routes.is_disputed(b"a.test", b"/admin/X/y", found, &|_| true), "of this host's own");
+    assert!(
+        routes.is_disputed(b"a.test", MarkedPath::of(b"/admin/X/y"), found, &|_| true),
+        "of this host's own"
+    );
 }
 
 #[test]
@@ -218,7 +221,9 @@ fn a_value_that_yields_counts_only_if_no_other_of_its_host_matches() {
         table(&["*", "*.test", "a.test", "a.test/api/*", "b.test/api/*", "*.test/x/*", "*.c.test/x/*"]);
     let find = |host: &str, path: &str, yielding: &[&str]| {
         table
-            .find_yielding(host.as_bytes(), path.as_bytes(), &|_| true, &|pattern| yielding.contains(pattern))
+            .find_yielding(host.as_bytes(), MarkedPath::of(path.as_bytes()), &|_| true, &|pattern| {
+                yielding.contains(pattern)
+            })
             .copied()
     };
     for (host, path, yielding, expected) in [
@@ -233,7 +238,7 @@ fn a_value_that_yields_counts_only_if_no_other_of_its_host_matches() {
     ] {
         assert_eq!(find(host, path, yielding), Some(expected), "{host}{path} {yielding:?}");
     }
-    assert_eq!(Table::<u8>::default().find_yielding(b"a", b"/", &|_| true, &|_| true), None);
+    assert_eq!(Table::<u8>::default().find_yielding(b"a", MarkedPath::of(b"/"), &|_| true, &|_| true), None);
 }
 
 #[test]
@@ -245,7 +250,11 @@ fn a_path_is_disputed_only_by_a_route_that_fits() {
         for (fits, expected) in [(true, true), (false, false)] {
             let fits = |pattern: &&str| fits || *pattern != other;
             let found = table.find_fitting(b"a", path.as_bytes(), &fits).unwrap();
-            assert_eq!(table.is_disputed(b"a", path.as_bytes(), found, &fits), expected, "{path}");
+            assert_eq!(
+                table.is_disputed(b"a", MarkedPath::of(path.as_bytes()), found, &fits),
+                expected,
+                "{path}"
+            );
         }
     }
 }
