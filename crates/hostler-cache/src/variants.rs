@@ -58,18 +58,21 @@ impl<H> Variant<H> {
 }
 
 impl<H> Variants<H> {
-    /// The newest entry for which `fits` returns true. It counts as used.
-    pub fn find(&self, fits: impl Fn(&Entry<H>) -> bool) -> Option<&Arc<Entry<H>>> {
+    /// The newest entry for which `fits` returns true. It counts as used. Errors: all entries, because none fits.
+    pub fn find(self, fits: impl Fn(&Entry<H>) -> bool) -> Result<Arc<Entry<H>>, Self> {
         let several = match self {
-            Self::One(entry) => return fits(entry).then_some(entry),
+            Self::One(entry) if fits(&entry) => return Ok(entry),
+            Self::One(entry) => return Err(Self::One(entry)),
             Self::More(several) => several,
         };
-        let found = several.variants.iter().find(|variant| fits(&variant.entry))?;
+        let Some(found) = several.variants.iter().find(|variant| fits(&variant.entry)) else {
+            return Err(Self::More(several));
+        };
         // Reads before it writes: other threads use the same entry.
         if found.used() != several.turn {
             found.used.store(several.turn, Ordering::Relaxed);
         }
-        Some(&found.entry)
+        Ok(Arc::clone(&found.entry))
     }
 
     /// All entries, the newest first. None of them counts as used.

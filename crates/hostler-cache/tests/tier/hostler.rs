@@ -96,7 +96,7 @@ impl Hostler {
 
     pub fn body(&self, key: &str) -> Option<Bytes> {
         let variants = self.cache.look(key.as_bytes())?;
-        variants.find(|_| true).map(|entry| entry.body.clone())
+        variants.find(|_| true).ok().map(|entry| entry.body.clone())
     }
 
     pub fn count(&self, name: &str) -> u64 {

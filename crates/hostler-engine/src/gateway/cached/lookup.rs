@@ -62,14 +62,15 @@ pub(super) fn find(
             return nothing(Forward::UriMiss, None);
         };
         let side = RequestSide { secure, route: caching.route };
-        let Some(entry) = variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), side))
-        else {
-            // What another route has stored for this URL says nothing about the answers of this one.
-            let other = variants.iter().find(|entry| entry.vary.route == side.route).cloned();
-            let why = if other.is_some() { Forward::VaryMiss } else { Forward::UriMiss };
-            return CacheLookup::Nothing { key: key.as_slice().into(), why, stale: None, other };
+        let entry = match variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), side)) {
+            Ok(entry) => entry,
+            Err(variants) => {
+                // What another route has stored for this URL says nothing about the answers of this one.
+                let other = variants.iter().find(|entry| entry.vary.route == side.route).cloned();
+                let why = if other.is_some() { Forward::VaryMiss } else { Forward::UriMiss };
+                return CacheLookup::Nothing { key: key.as_slice().into(), why, stale: None, other };
+            }
         };
-        let entry = entry.clone();
         match judge(&entry.freshness, asks, now) {
             Reuse::Serve { age, ttl } => CacheLookup::Good { entry, age, ttl, refresh: None },
             Reuse::ServeAndRefresh { age, ttl } => {
