@@ -1,7 +1,7 @@
 //! Requests that are bound to a member: whether that member still takes them, and how such a member is found. Knows no order
 //! of the requests.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
 
 use tokio::time::Instant;
 
@@ -110,9 +110,8 @@ impl<E: Send + Sync + 'static> Pool<E> {
         let state = self.shared.lock();
         let mut ranked: Vec<_> =
             state.roster.present().map(|one| (score(&one.member.endpoint), one)).collect();
-        ranked.sort_by_key(|(score, one)| (std::cmp::Reverse(*score), one.member.id));
-        let mut seen = BTreeSet::new();
-        ranked.retain(|(score, _)| seen.insert(*score));
+        ranked.sort_unstable_by_key(|(score, one)| (Reverse(*score), one.member.id));
+        ranked.dedup_by_key(|(score, _)| *score);
         let passed = ranked.first().is_some_and(|(_, one)| one.is_lost(now));
         let mut takers = ranked.iter().filter(|(_, one)| !one.is_lost(now)).map(|(_, one)| one.member.id);
         Ranking { first: takers.next(), second: takers.next(), passed }
