@@ -259,7 +259,7 @@ impl Fields {
     }
 
     /// The values of all lines with any name, in order.
-    pub fn values<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+    pub fn values<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         let known = Name::of(name.as_bytes());
         let from = match (known, usize::from(self.first[known as usize])) {
             (Name::Other, _) => 0,
@@ -306,7 +306,7 @@ impl Fields {
 
     /// The value of the first line with any name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(_, n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, _, value)| value)
+        self.values(name).next()
     }
 
     /// Whether `Connection` has the option `close`.

@@ -97,8 +97,7 @@ impl Files {
 
 /// True if `Accept` contains HTML or `*/*`, or is missing.
 fn takes_page(exchange: &Exchange) -> bool {
-    let lines = exchange.head.fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"accept"));
-    let mut ranges = lines.flat_map(|(_, _, value)| tokens(value)).peekable();
+    let mut ranges = exchange.head.fields.all(Name::Accept).flat_map(tokens).peekable();
     ranges.peek().is_none()
         || ranges.any(|range| {
             let kind = media_type(range);

@@ -36,9 +36,8 @@ fn applies(reason: &LowIf, exchange: &Exchange) -> bool {
     match reason {
         LowIf::Prefetch => prefetch::is_in_advance(fields),
         LowIf::Crawler => crawler::of(fields).is_some(),
-        LowIf::Header(wanted, expected) => fields.iter().any(|(_, name, value)| {
-            name.eq_ignore_ascii_case(wanted.as_bytes())
-                && expected.as_ref().is_none_or(|expected| value == expected.as_bytes())
-        }),
+        LowIf::Header(name, expected) => fields
+            .values(name)
+            .any(|value| expected.as_ref().is_none_or(|expected| value == expected.as_bytes())),
     }
 }

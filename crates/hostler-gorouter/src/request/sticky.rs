@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hostler_wire::Fields;
+use hostler_wire::{Fields, Name};
 
 /// The cookie that names an instance.
 const VCAP_ID: &str = "__VCAP_ID__";
@@ -127,8 +127,7 @@ impl<'a> StickyHeader<'a> {
 }
 
 fn cookies(fields: &Fields) -> impl Iterator<Item = (&str, &str)> {
-    let lines = fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"Cookie"));
-    let texts = lines.filter_map(|(_, _, value)| std::str::from_utf8(value).ok());
+    let texts = fields.all(Name::Cookie).filter_map(|line| std::str::from_utf8(line).ok());
     let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (name.trim(), value.trim().trim_matches('"')))
 }

@@ -74,8 +74,8 @@ fn coding_of_batch(exchange: &Exchange) -> Option<BatchCoding> {
 }
 
 fn coding(fields: &Fields) -> Option<BatchCoding> {
-    let mut codings = fields.iter().filter(|(_, name, _)| name.eq_ignore_ascii_case(b"content-encoding"));
-    let Some((_, _, coding)) = codings.next() else { return Some(BatchCoding::Identity) };
+    let mut codings = fields.all(Name::ContentEncoding);
+    let Some(coding) = codings.next() else { return Some(BatchCoding::Identity) };
     let known =
         [("identity", BatchCoding::Identity), ("gzip", BatchCoding::Gzip), ("deflate", BatchCoding::Deflate)];
     let (_, coding) = known.into_iter().find(|(name, _)| coding.eq_ignore_ascii_case(name.as_bytes()))?;
