@@ -46,6 +46,7 @@ mod pool_supervisor;
 mod port_owner;
 mod process;
 mod process_end;
+mod process_files;
 mod recycling;
 mod rollout;
 mod rotation;
@@ -74,6 +75,7 @@ pub use log::{LogEntry, LogSink, NextLine, OutputStream, WorkerEvent, WorkerLogL
 pub use memory_group::{GroupMemory, MemoryGroups};
 pub use node_figures::{CollectionTimes, GarbageCollections, HeapUse, LoopDelay, NodeFigures};
 pub use own_children::{OwnChild, reap_orphans};
+pub use process_files::resident_bytes;
 pub use rollout::{Reached, RestartError, Restarted};
 pub use rotation::Rotation;
 pub use scaling::WorkerMemory;
@@ -81,7 +83,5 @@ pub use settings::{
     Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,
     WorkerSettings,
 };
-pub use snapshot::{
-    LastRollout, RolloutSnapshot, ScalingSnapshot, WorkerSnapshot, WorkerState, resident_bytes,
-};
+pub use snapshot::{LastRollout, RolloutSnapshot, ScalingSnapshot, WorkerSnapshot, WorkerState};
 pub use supervisor::{NewRestart, Supervisor};

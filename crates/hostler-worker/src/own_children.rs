@@ -13,6 +13,8 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use super::process_files::{processes, stat_after_name};
+
 /// Orphans often end together. One look at all processes is enough for them.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -82,12 +84,10 @@ fn reap_unless_own(zombie: Pid) {
 
 /// The children of this process that have ended.
 fn zombies() -> impl Iterator<Item = Pid> {
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ours = std::process::id().to_string();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(move |pid: u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name of the program before this may contain anything.
-        let mut fields = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
+    processes().filter_map(move |pid| {
+        let stat = stat_after_name(pid)?;
+        let mut fields = stat.split_ascii_whitespace();
         let is_ours = fields.next() == Some("Z") && fields.next() == Some(&ours);
         Pid::from_raw(pid.cast_signed()).filter(|_| is_ours)
     })

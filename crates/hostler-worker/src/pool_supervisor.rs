@@ -13,6 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use super::inspection::{self, InspectionOrder};
 use super::lifecycle::PoolRole;
 use super::log::{WorkerEvent, WorkerLog};
+use super::process_files::resident_bytes;
 use super::recycling::{self, Reason, WorkerUse};
 use super::rollout::{
     Plan, Reached, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport,
@@ -22,7 +23,7 @@ use super::rotation::{self, Rotation, RotationOrder};
 use super::scaling::{Scaled, Scaler};
 use super::settings::{Recycling, WorkerSettings};
 use super::shared::{PoolShared, WorkerCommand};
-use super::snapshot::{RolloutStatus, WorkerState, resident_bytes};
+use super::snapshot::{RolloutStatus, WorkerState};
 use super::worker_task::{WorkerSpec, WorkerTask};
 
 /// A command from the program.

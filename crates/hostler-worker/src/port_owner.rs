@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use super::process::stat_after_name;
+use super::process_files::{processes, stat_after_name};
 
 /// The state LISTEN in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
@@ -33,9 +33,7 @@ pub(super) fn listens_of(group: u32) -> Vec<TcpListen> {
 fn listens(group: u32, wanted: impl Fn(u16) -> bool) -> Vec<TcpListen> {
     let sockets = listening(wanted);
     let mut found: HashMap<&str, TcpListen> = HashMap::new();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<u32>().ok());
-    for pid in pids.filter(|pid| !sockets.is_empty() && group_of(*pid) == Some(group)) {
+    for pid in processes().filter(|pid| !sockets.is_empty() && group_of(*pid) == Some(group)) {
         for (socket, (port, is_open)) in held_by(pid, &sockets) {
             let listen = found.entry(socket).or_insert(TcpListen { port, pid, is_open });
             listen.pid = listen.pid.min(pid);

@@ -18,6 +18,7 @@ use super::memory_group::MemoryGroups;
 use super::news::{NewsSender, WorkerNews};
 use super::own_children::OwnChild;
 use super::process_end::{GLANCE, end_of};
+use super::process_files::stat_after_name;
 
 /// The most checks of an orphaned group before the wait ends.
 const GLANCES: u32 = 100;
@@ -165,13 +166,6 @@ pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
     let ticks: u64 =
         stat.split_ascii_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
-}
-
-/// The stat file of a process from its third field, the state, on. The second field is the name of the program, which may
-/// contain anything.
-pub(super) fn stat_after_name(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
 }
 
 /// The end of a process is reported this much later. A process that takes its place says so over another connection, and what it has said

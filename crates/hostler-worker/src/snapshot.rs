@@ -13,6 +13,7 @@ use super::cpus::ShownPlace;
 use super::inspection::InspectionKind;
 use super::lifecycle::{Drain, LifecycleState, PoolRole, is_forgiven};
 use super::node_figures::NodeFigures;
+use super::process_files::resident_bytes;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
 use super::vitals::Vitals;
@@ -348,13 +349,6 @@ impl WorkerStatus {
             earlier_requests: self.earlier_requests,
         }
     }
-}
-
-/// The resident memory of a living process in bytes: the second field of its statm file, in pages.
-pub fn resident_bytes(pid: u32) -> Option<u64> {
-    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
+use crate::process_files::threads;
+
 const NAME: &str = "libuv-worker";
 /// The threads that Node starts before those of the pool: one for delayed tasks, four for V8, one for signals.
 const OTHERS: usize = 6;
@@ -22,10 +24,7 @@ pub(super) struct PoolThreads {
 impl PoolThreads {
     /// The threads of this process. Empty if it has no thread pool yet, or is another program than Node.
     pub fn of(pid: u32) -> Self {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let mut threads: Vec<u32> =
-            tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect();
-        threads.retain(|thread| *thread != pid);
+        let mut threads: Vec<u32> = threads(pid).filter(|thread| *thread != pid).collect();
         threads.sort_unstable();
         let name =
             |thread: u32| fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm")).unwrap_or_default();

@@ -17,8 +17,8 @@ use super::{Capacity, Slots};
 use crate::concurrency::BEAT;
 use crate::log::WorkerLog;
 use crate::main_thread::MainThread;
+use crate::process_files::resident_bytes;
 use crate::settings::WorkerSettings;
-use crate::snapshot::resident_bytes;
 use crate::vitals::Vitals;
 
 /// How often the threads are looked at in one round.

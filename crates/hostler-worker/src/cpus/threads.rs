@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::disturbance::CpuWork;
 use super::list::CpuList;
 use crate::main_thread::times;
+use crate::process_files::threads;
 
 pub(super) use self::kernel::{of, own, set};
 
@@ -23,7 +24,7 @@ pub(super) fn free_others(process: u32, bound: &CpuList, all: &CpuList) -> bool 
 }
 
 fn free(process: u32, except: Option<u32>, bound: &CpuList, all: &CpuList) -> bool {
-    let inherited = tasks(process)
+    let inherited = threads(process)
         .filter(|thread| Some(*thread) != except && of(*thread).as_ref() == Some(bound))
         .filter(|thread| set(*thread, all).is_ok());
     inherited.count() > 0
@@ -31,7 +32,7 @@ fn free(process: u32, except: Option<u32>, bound: &CpuList, all: &CpuList) -> bo
 
 /// Sets the CPUs of all threads of a process.
 pub(super) fn set_all(process: u32, cpus: &CpuList) {
-    for thread in tasks(process) {
+    for thread in threads(process) {
         // It may have ended.
         let _ = set(thread, cpus);
     }
@@ -42,11 +43,6 @@ pub(super) fn work(process: u32) -> Option<CpuWork> {
     let text = std::fs::read(format!("/proc/{process}/task/{process}/schedstat")).ok()?;
     let (cpu, wait): (Duration, Duration) = times(&text)?;
     Some(CpuWork { cpu, wait })
-}
-
-fn tasks(process: u32) -> impl Iterator<Item = u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok())
 }
 
 /// The programs that the main thread of a process has started and that still run.

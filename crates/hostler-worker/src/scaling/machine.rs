@@ -151,15 +151,6 @@ impl GroupCpu {
     }
 }
 
-/// The anonymous memory of a process in bytes: resident memory without files, such as the program itself, which all
-/// processes share.
-pub fn own_bytes(pid: u32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let mut pages = statm.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
-    let (resident, shared) = (pages.next()?.ok()?, pages.next()?.ok()?);
-    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
-}
-
 /// `MemTotal` of `/proc/meminfo`.
 fn memory_total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -182,6 +173,7 @@ fn cpu_quota(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process_files::own_bytes;
 
     #[test]
     fn the_files_of_the_kernel_are_understood() {

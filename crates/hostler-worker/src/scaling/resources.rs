@@ -12,7 +12,8 @@ use serde::Serialize;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::machine::{Machine, MachineLook, own_bytes};
+use super::machine::{Machine, MachineLook};
+use crate::process_files::own_bytes;
 use crate::snapshot::{WorkerState, WorkerStatus};
 
 /// The default share of the machine's memory for workers, in percent. The rest is for Hostler, files, and the system.
