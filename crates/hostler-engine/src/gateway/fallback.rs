@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hostler_config::{Fallback, LoadedFile};
-use hostler_wire::{tokens, weight};
+use hostler_wire::{Name, tokens, weight};
 
 use super::hypernova;
 use super::refusal::Refusal;
@@ -57,9 +57,8 @@ fn is_for(file: &LoadedFile, exchange: &Exchange) -> bool {
 
 /// Whether `Accept` allows HTML (RFC 9110 section 12.5.1). A missing `Accept` allows everything.
 fn accepts_html(exchange: &Exchange) -> bool {
-    let fields = exchange.head.fields.iter();
-    let mut values = fields.filter(|(_, name, _)| name.eq_ignore_ascii_case(b"accept")).peekable();
-    values.peek().is_none() || values.any(|(_, _, value)| allows_html(value))
+    let mut values = exchange.head.fields.all(Name::Accept).peekable();
+    values.peek().is_none() || values.any(allows_html)
 }
 
 fn allows_html(value: &[u8]) -> bool {

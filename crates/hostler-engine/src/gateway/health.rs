@@ -142,8 +142,7 @@ impl Health {
     fn pool(&self, name: &str) -> Option<Result<(), Vec<String>>> {
         let pools = self.pools.load_full()?;
         let pool = pools.iter().find(|pool| *pool.name == *name)?;
-        let ending = self.connections.is_end_announced().then(|| "draining: no new clients".into());
-        Some(none(ending.into_iter().chain(pool.fault()).collect()))
+        Some(none(self.ending().into_iter().chain(pool.fault()).collect()))
     }
 }
 
