@@ -16,7 +16,7 @@ const MOST_KINDS: usize = 64;
 /// The methods of RFC 9110 and RFC 5789. Any other method counts as [`OTHER_METHOD`].
 const METHODS: [&str; 9] = ["GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
 /// The name of all other methods in OpenTelemetry's conventions.
-const OTHER_METHOD: &str = "_OTHER";
+pub const OTHER_METHOD: &str = "_OTHER";
 
 /// The kind of a request, as far as it is counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,11 +63,15 @@ struct Series {
     next: Next,
 }
 
+/// The name of a method that is counted apart. A client could invent others without end.
+pub fn known_method(method: &[u8]) -> Option<&'static str> {
+    METHODS.into_iter().find(|known| known.as_bytes() == method)
+}
+
 impl RequestKind {
     /// The kind of a request with this method.
     pub fn new(scheme: Scheme, method: &[u8], status: u16) -> Self {
-        let known = METHODS.into_iter().find(|known| known.as_bytes() == method);
-        Self { scheme, method: known.unwrap_or(OTHER_METHOD), status }
+        Self { scheme, method: known_method(method).unwrap_or(OTHER_METHOD), status }
     }
 
     /// The first digit of the status. 0: without a status. Statuses above 599 count as 5.

@@ -51,7 +51,7 @@ pub use costs::{BySpan, LedgerRow};
 pub use cut::{CutAnswers, CutView, Slow};
 pub use deadline::{Deadline, Sweep};
 pub use disk::DiskThreads;
-pub use durations::{DurationsView, RequestKind};
+pub use durations::{DurationsView, OTHER_METHOD, RequestKind, known_method};
 pub use edits::{Edit, Edits};
 pub use expected_cost::{CostLearner, ExpectedCost};
 pub use from_head::RequestId;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hostler_engine::exchange::trace::{CacheStep, span_id, trace_state_of};
-use hostler_engine::exchange::{Exchange, LogFacts, Protocol, TraceContext, clock};
+use hostler_engine::exchange::{
+    Exchange, LogFacts, OTHER_METHOD, Protocol, TraceContext, clock, known_method,
+};
 use hostler_engine::journal::LogRules;
 use hostler_wire::Version;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -13,8 +15,6 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use tokio::time::Instant;
 
-/// The methods that the semantic conventions know. A client could invent others without end.
-const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 /// The W3C flags of a span: sampled, and it is known whether the parent is another program's.
 const FLAGS: u32 = 0x101;
 const PARENT_IS_REMOTE: u32 = 0x200;
@@ -181,8 +181,7 @@ fn name(exchange: &Exchange) -> String {
 }
 
 fn method(exchange: &Exchange) -> &'static str {
-    let sent = exchange.head.method();
-    METHODS.into_iter().find(|known| known.as_bytes() == sent).unwrap_or("HTTP")
+    known_method(exchange.head.method()).unwrap_or("HTTP")
 }
 
 fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
@@ -251,8 +250,7 @@ fn worker_attributes(exchange: &Exchange) -> Vec<KeyValue> {
 }
 
 fn request_method(exchange: &Exchange) -> KeyValue {
-    let known = method(exchange);
-    text("http.request.method", if known == "HTTP" { "_OTHER" } else { known })
+    text("http.request.method", known_method(exchange.head.method()).unwrap_or(OTHER_METHOD))
 }
 
 fn status_code(status: u16) -> KeyValue {
