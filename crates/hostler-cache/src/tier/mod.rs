@@ -85,8 +85,9 @@ impl<H: Send + Sync + 'static> Tier<H> {
     /// Stores all entries that memory has under this key, later. Entries that are too large, or too many at once, are not
     /// stored.
     pub fn put(&self, key: &[u8], variants: Variants<H>) {
-        let weight = variants.weight();
-        self.shared.queue(key).push(Write::Put(key.into(), variants), weight, self.shared.server(key));
+        let (index, weight) = (self.shared.ring.of(key), variants.weight());
+        let write = Write::Put(key.into(), variants);
+        self.shared.queues[index].push(write, weight, &self.shared.servers[index]);
     }
 
     /// Deletes this key from its server, later. The memory of other Hostlers is not affected.

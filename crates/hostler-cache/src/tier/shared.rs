@@ -38,14 +38,6 @@ pub(super) struct TierShared<H> {
 }
 
 impl<H: Send + Sync + 'static> TierShared<H> {
-    pub fn server(&self, key: &[u8]) -> &MemcachedServer {
-        &self.servers[self.ring.of(key)]
-    }
-
-    pub fn queue(&self, key: &[u8]) -> &WriteQueue<H> {
-        &self.queues[self.ring.of(key)]
-    }
-
     /// The lock guards a set, and each change to it is one call.
     pub fn log(&self) -> MutexGuard<'_, PurgeLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,7 +51,8 @@ impl<H: Send + Sync + 'static> TierShared<H> {
     }
 
     pub async fn fetch(&self, key: &[u8]) -> bool {
-        let server = self.server(key);
+        let index = self.ring.of(key);
+        let server = &self.servers[index];
         if !server.is_here() {
             return false;
         }
@@ -87,7 +80,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
                 return false;
             }
         };
-        let is_kept = self.keep(key, entries, since);
+        let is_kept = self.keep(index, key, entries, since);
         if is_kept {
             counts.hits.add(1)
         } else {
@@ -97,8 +90,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
     }
 
     /// Stores the entries that no purge has voided. The newest comes last, so that it is in front.
-    fn keep(&self, key: &[u8], entries: Vec<Entry<H>>, (now, since): (Moment, Tick)) -> bool {
-        let index = self.ring.of(key);
+    fn keep(&self, index: usize, key: &[u8], entries: Vec<Entry<H>>, (now, since): (Moment, Tick)) -> bool {
         let is_good =
             |entry: &Entry<H>| entry.freshness.useless_from() > now && self.is_for_others(index, key, entry);
         let valid = entries.into_iter().rev().filter(is_good);
