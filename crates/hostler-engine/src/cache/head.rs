@@ -76,6 +76,7 @@ pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
     into.append(&mut text);
 }
 
+/// The head of these bytes. It was within the limits before.
 pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
     let mut head = ResponseHead::default();
     let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
@@ -104,16 +105,8 @@ fn start(head: &ResponseHead) -> Vec<u8> {
 /// Parsed again, so that all lines are in one buffer and are written at once.
 fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
     write_head_end(&mut text);
-    let mut head = ResponseHead::default();
-    let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
-    match head.parse(&text, &limits) {
-        Ok(()) => {
-            head.fields.shrink_to_fit();
-            head
-        }
-        // The lines were parsed before, so an error is not expected. The old head is correct too.
-        Err(_) => like.clone(),
-    }
+    // The lines were parsed before, so an error is not expected. The old head is correct too.
+    unpack(&text).unwrap_or_else(|| like.clone())
 }
 
 fn ends_with(name: &[u8], end: &[u8]) -> bool {
