@@ -1,10 +1,15 @@
 //! Changes to the head of a response whose body is encoded, or could have been. Knows no bodies.
 
+use std::borrow::Cow;
+
 use hostler_wire::{Fields, Name, ResponseHead, tokens};
 
 use super::Coding;
 
 const KEY: &[u8] = b"Accept-Encoding";
+/// The room for what a changed head has more: `Content-Encoding`, `Vary`, and the prefix of a weak validator.
+const MORE_LINES: usize = 2;
+const MORE_BYTES: usize = 64;
 /// The fields with a digest of the bytes of a body.
 pub(super) const DIGESTS: [Name; 4] = [Name::ContentDigest, Name::ReprDigest, Name::Digest, Name::ContentMd5];
 
@@ -43,7 +48,7 @@ pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead
     let validator = head.fields.first(Name::Etag).filter(|_| head.status == 304)?;
     let given = weakened(validator);
     let is_ours =
-        given != validator && request.all(Name::IfNoneMatch).flat_map(tokens).any(|known| known == given);
+        *given != *validator && request.all(Name::IfNoneMatch).flat_map(tokens).any(|known| *known == *given);
     is_ours.then(|| {
         let mut new = copy(head, |name| match name {
             Name::Vary => None,
@@ -56,12 +61,13 @@ pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead
 }
 
 /// Changes the value of a field.
-type ValueChange = fn(&[u8]) -> Vec<u8>;
+type ValueChange = fn(&[u8]) -> Cow<'_, [u8]>;
 
 /// A copy of the head in which `change` sets or removes each field's value. Fields for this hop only are left out.
 fn copy(head: &ResponseHead, change: impl Fn(Name) -> Option<ValueChange>) -> ResponseHead {
     let mut new = ResponseHead::new(head.status, &String::from_utf8_lossy(head.reason()));
     new.version = head.version;
+    new.fields.reserve(head.fields.len() + MORE_LINES, head.fields.bytes().len() + MORE_BYTES);
     for (field, name, value) in head.fields.iter() {
         // `Connection` names the field `Upgrade` of a 426, but the client needs it.
         if field.listed && field.known != Name::Upgrade {
@@ -74,15 +80,17 @@ fn copy(head: &ResponseHead, change: impl Fn(Name) -> Option<ValueChange>) -> Re
     new
 }
 
-fn as_it_is(value: &[u8]) -> Vec<u8> {
-    value.to_vec()
+fn as_it_is(value: &[u8]) -> Cow<'_, [u8]> {
+    value.into()
 }
 
 /// A strong validator promises equal bytes. An encoded body is only equivalent, so its validator becomes weak (RFC 9110
 /// section 8.8.1).
-fn weakened(validator: &[u8]) -> Vec<u8> {
-    let prefix: &[u8] = if validator.starts_with(b"\"") { b"W/" } else { b"" };
-    [prefix, validator].concat()
+fn weakened(validator: &[u8]) -> Cow<'_, [u8]> {
+    match validator.starts_with(b"\"") {
+        true => [&b"W/"[..], validator].concat().into(),
+        false => validator.into(),
+    }
 }
 
 /// The value of `Vary` with `Accept-Encoding` in it.
