@@ -2,14 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_wire::turn;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Encoder;
 use super::allowance::MemoryGrant;
+use super::{Allowance, Coding, Encoder, EncoderEffort};
 
 /// After this many bytes, the task yields to the other tasks of the thread.
 const PIECE: usize = 16 * 1024;
@@ -48,9 +49,16 @@ pub struct EncodedStream {
 }
 
 impl EncodedStream {
-    /// The beginning of a body.
-    pub fn new(encoder: Encoder, flow: Flow, grant: MemoryGrant) -> Self {
-        Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None }
+    /// The beginning of a body, if there is memory and time for its encoder.
+    pub fn begin(
+        coding: Coding,
+        effort: EncoderEffort,
+        flow: Flow,
+        allowance: &Arc<Allowance>,
+    ) -> Option<Self> {
+        let grant = allowance.grant(Encoder::memory(coding, effort))?;
+        let encoder = Encoder::new(coding, effort);
+        Some(Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None })
     }
 
     /// Polls the source and appends encoded bytes to `into`. Ready with `true` at the end of the body. Pending when the

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::Arc;
 
 use compression_codecs::core::util::{PartialBuffer, WriteBuffer};
 use compression_codecs::{BrotliDecoder, DecodeV2, GzipDecoder, ZstdDecoder};
@@ -10,15 +9,15 @@ use proptest::prelude::*;
 use tokio::time::{advance, timeout};
 
 use super::*;
-use crate::{Allowance, Coding, EncoderEffort, EncoderMemory};
+use crate::EncoderMemory;
 
 const CODINGS: [Coding; 3] = [Coding::Zstd, Coding::Brotli, Coding::Gzip];
 const EFFORTS: [EncoderEffort; 3] = [EncoderEffort::Low, EncoderEffort::Balanced, EncoderEffort::High];
 
 fn stream(coding: Coding, effort: EncoderEffort, flow: Flow) -> (EncodedStream, Arc<EncoderMemory>) {
     let memory = Arc::new(EncoderMemory::new(u64::MAX));
-    let grant = Allowance::new(memory.clone()).grant(Encoder::memory(coding, effort)).unwrap();
-    (EncodedStream::new(Encoder::new(coding, effort), flow, grant), memory)
+    let allowance = Allowance::new(memory.clone());
+    (EncodedStream::begin(coding, effort, flow, &allowance).unwrap(), memory)
 }
 
 /// The decoded text of the pieces so far.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hostler_coding::{
-    self as coding, Allowance, Coding, EncodedStream, Encoder, EncodingDecision, EncodingPlan, Flow,
-    StreamError,
+    self as coding, Allowance, Coding, EncodedStream, EncodingDecision, EncodingPlan, Flow, StreamError,
 };
 use hostler_engine::cache::{Cut, Encoded, SharedBody};
 use hostler_engine::exchange::{BodyError, BodySource, Downstream, Exchange};
@@ -79,15 +78,16 @@ impl ResponseBody {
         if let Self::Shared(shared) = self {
             return Self::in_form(shared, coding, plan, allowance);
         }
-        let head = coding::encoded(self.head(), coding);
-        if exchange.is_head_request() {
-            return self.with_head(head, None, true);
+        let mut stream = None;
+        if !exchange.is_head_request() {
+            let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
+            stream = EncodedStream::begin(coding, plan.effort, flow, allowance);
+            if stream.is_none() {
+                return self.varying();
+            }
         }
-        let Some(grant) = allowance.grant(Encoder::memory(coding, plan.effort)) else {
-            return self.varying();
-        };
-        let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
-        self.with_head(head, Some(EncodedStream::new(Encoder::new(coding, plan.effort), flow, grant)), true)
+        let head = coding::encoded(self.head(), coding);
+        self.with_head(head, stream, true)
     }
 
     /// The encoded form of an answer that is in the cache. The form is stored there too.
@@ -97,11 +97,8 @@ impl ResponseBody {
         plan: &EncodingPlan,
         allowance: &Arc<Allowance>,
     ) -> Self {
-        let encoder = || {
-            let grant = allowance.grant(Encoder::memory(coding, plan.effort))?;
-            Some(EncodedStream::new(Encoder::new(coding, plan.effort), Flow::Bytes, grant))
-        };
-        let plain = match shared.encoded(coding, encoder) {
+        let begin = || EncodedStream::begin(coding, plan.effort, Flow::Bytes, allowance);
+        let plain = match shared.encoded(coding, begin) {
             Encoded::Arriving(shared) => return Self::Shared(shared),
             Encoded::Whole(head, body) => {
                 let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
@@ -110,7 +107,7 @@ impl ResponseBody {
             Encoded::NoRoom(plain) => return Self::Shared(plain).varying(),
             Encoded::Not(plain) => Self::Shared(plain),
         };
-        match encoder() {
+        match begin() {
             Some(stream) => {
                 let head = coding::encoded(plain.head(), coding);
                 plain.with_head(head, Some(stream), true)
