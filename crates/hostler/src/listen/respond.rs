@@ -8,7 +8,7 @@ use hostler_wire::Whole;
 
 use super::deliver::{Delivered, deliver, deliver_whole};
 use super::refuse::{deliver_fallback, refuse};
-use super::response_body::ResponseBody;
+use super::response_body::{AnswerOrigin, ResponseBody};
 use super::settings::Settings;
 use super::shard::Shard;
 use super::stream;
@@ -43,15 +43,15 @@ impl Shard {
         exchange: &mut Exchange,
         answer: Result<Answer, Failed>,
     ) -> RequestOutcome {
-        let (body, is_own) = match answer {
-            Ok(Answer::Member(call)) => (ResponseBody::Member(call), false),
-            Ok(Answer::Shared(shared)) => (ResponseBody::Shared(shared), false),
-            Ok(Answer::Streamed(streamed)) => (ResponseBody::Own(streamed), true),
+        let (origin, is_own) = match answer {
+            Ok(Answer::Member(call)) => (AnswerOrigin::Member(call), false),
+            Ok(Answer::Shared(shared)) => (AnswerOrigin::Shared(shared), false),
+            Ok(Answer::Streamed(streamed)) => (AnswerOrigin::Own(streamed), true),
             Ok(Answer::Tunnel(call)) => return RequestOutcome::Switched(call),
             Ok(Answer::Whole(whole)) => return send_whole(client, exchange, whole).await,
             Err(failed) => return stand_in(client, exchange, failed).await,
         };
-        let mut body = body.encoded(exchange, &self.encoding);
+        let mut body = ResponseBody::of(origin).encoded(exchange, &self.encoding);
         if stream::begin(&mut body, exchange.head.method() == b"GET", &self.connections) {
             client.keep_alive();
         }

@@ -20,20 +20,24 @@ use super::head::Framing;
 const PAUSED: &str = "nothing came in response_idle_timeout";
 
 /// An answer: its head, and its body as it arrives.
-pub(super) enum ResponseBody {
-    /// From a member.
-    Member(CallBox),
-    /// From Hostler.
-    Own(Box<Streamed>),
-    /// From a member, through the cache.
-    Shared(Box<SharedBody>),
-    /// One of the other kinds, encoded, or with a head that says that the encoding varies.
-    EncodedBody(Box<EncodedBody>),
+pub(super) struct ResponseBody {
+    origin: AnswerOrigin,
+    /// None if the answer is sent as it is.
+    encoding: Option<Box<AnswerEncoding>>,
 }
 
-/// An answer whose head was changed because of its encoding.
-pub(super) struct EncodedBody {
-    response_body: ResponseBody,
+/// Where an answer comes from.
+pub(super) enum AnswerOrigin {
+    /// A member.
+    Member(CallBox),
+    /// Hostler.
+    Own(Box<Streamed>),
+    /// A member, through the cache.
+    Shared(Box<SharedBody>),
+}
+
+/// What is other than in the answer as it came: it is encoded, or its head says that the encoding varies.
+struct AnswerEncoding {
     head: ResponseHead,
     /// None if there is no body to encode, or if it is sent as it is.
     stream: Option<EncodedStream>,
@@ -54,6 +58,11 @@ pub(super) enum BodyFailure {
 }
 
 impl ResponseBody {
+    /// The answer as it is.
+    pub fn of(origin: AnswerOrigin) -> Self {
+        Self { origin, encoding: None }
+    }
+
     /// Encodes the answer if the route says so, the client accepts it, and there is memory and time for it.
     #[inline]
     pub fn encoded(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
@@ -75,7 +84,7 @@ impl ResponseBody {
             EncodingDecision::Encode(coding) if exchange.head.version == Version::Http11 => coding,
             EncodingDecision::Encode(_) | EncodingDecision::Vary => return self.varying(),
         };
-        if let Self::Shared(shared) = self {
+        if let AnswerOrigin::Shared(shared) = self.origin {
             return Self::in_form(shared, coding, plan, allowance);
         }
         let mut stream = None;
@@ -99,13 +108,14 @@ impl ResponseBody {
     ) -> Self {
         let begin = || EncodedStream::begin(coding, plan.effort, Flow::Bytes, allowance);
         let plain = match shared.encoded(coding, begin) {
-            Encoded::Arriving(shared) => return Self::Shared(shared),
+            Encoded::Arriving(shared) => return Self::of(AnswerOrigin::Shared(shared)),
             Encoded::Whole(head, body) => {
                 let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
-                return Self::Own(Box::new(Streamed { head, length, body: Box::new(body) }));
+                let streamed = Streamed { head, length, body: Box::new(body) };
+                return Self::of(AnswerOrigin::Own(Box::new(streamed)));
             }
-            Encoded::NoRoom(plain) => return Self::Shared(plain).varying(),
-            Encoded::Not(plain) => Self::Shared(plain),
+            Encoded::NoRoom(plain) => return Self::of(AnswerOrigin::Shared(plain)).varying(),
+            Encoded::Not(plain) => Self::of(AnswerOrigin::Shared(plain)),
         };
         match begin() {
             Some(stream) => {
@@ -123,41 +133,41 @@ impl ResponseBody {
     }
 
     fn with_head(self, head: ResponseHead, stream: Option<EncodedStream>, is_encoded: bool) -> Self {
-        let encoded = EncodedBody { response_body: self, head, stream, is_encoded, trailers: None };
-        Self::EncodedBody(Box::new(encoded))
+        let encoding = AnswerEncoding { head, stream, is_encoded, trailers: None };
+        Self { encoding: Some(Box::new(encoding)), ..self }
     }
 
     /// The length of the body. For an answer to HEAD: of the body that a GET would get.
     fn content_length(&self) -> Option<u64> {
-        match self {
-            Self::Member(call) => call.answer().fields.first(Name::ContentLength).and_then(parse_digits),
-            Self::Own(streamed) => Some(streamed.length),
-            Self::Shared(shared) => match shared.length {
+        match &self.origin {
+            AnswerOrigin::Member(call) => {
+                call.answer().fields.first(Name::ContentLength).and_then(parse_digits)
+            }
+            AnswerOrigin::Own(streamed) => Some(streamed.length),
+            AnswerOrigin::Shared(shared) => match shared.length {
                 BodyLength::Known(length) => Some(length),
                 BodyLength::Chunked | BodyLength::UntilClose => None,
             },
-            Self::EncodedBody(encoded) => encoded.response_body.content_length(),
         }
     }
 
     /// The answer's head.
     pub fn head(&self) -> &ResponseHead {
-        match self {
-            Self::Member(call) => call.answer(),
-            Self::Own(streamed) => &streamed.head,
-            Self::Shared(shared) => &shared.head,
-            Self::EncodedBody(encoded) => &encoded.head,
+        match (&self.encoding, &self.origin) {
+            (Some(encoding), _) => &encoding.head,
+            (None, AnswerOrigin::Member(call)) => call.answer(),
+            (None, AnswerOrigin::Own(streamed)) => &streamed.head,
+            (None, AnswerOrigin::Shared(shared)) => &shared.head,
         }
     }
 
     /// The length of the body, or how it is framed.
     pub fn length(&self) -> BodyLength {
-        match self {
-            Self::Member(call) => call.body_length(),
-            Self::Own(streamed) => BodyLength::Known(streamed.length),
-            Self::Shared(shared) => shared.length,
-            Self::EncodedBody(encoded) if encoded.is_encoded => BodyLength::Chunked,
-            Self::EncodedBody(encoded) => encoded.response_body.length(),
+        match (&self.encoding, &self.origin) {
+            (Some(encoding), _) if encoding.is_encoded => BodyLength::Chunked,
+            (_, AnswerOrigin::Member(call)) => call.body_length(),
+            (_, AnswerOrigin::Own(streamed)) => BodyLength::Known(streamed.length),
+            (_, AnswerOrigin::Shared(shared)) => shared.length,
         }
     }
 
@@ -178,19 +188,14 @@ impl ResponseBody {
 
     /// Whether Hostler itself answers. Then the length is that of the body even if none is sent, as in an answer to HEAD.
     pub fn is_own(&self) -> bool {
-        match self {
-            Self::Member(_) | Self::Shared(_) => false,
-            Self::Own(_) => true,
-            Self::EncodedBody(encoded) => encoded.response_body.is_own(),
-        }
+        matches!(self.origin, AnswerOrigin::Own(_))
     }
 
     /// The call whose answer this is, if it comes from a member.
     pub fn call(&mut self) -> Option<&mut Call> {
-        match self {
-            Self::Member(call) => Some(call),
-            Self::Own(_) | Self::Shared(_) => None,
-            Self::EncodedBody(encoded) => encoded.response_body.call(),
+        match &mut self.origin {
+            AnswerOrigin::Member(call) => Some(call),
+            AnswerOrigin::Own(_) | AnswerOrigin::Shared(_) => None,
         }
     }
 
@@ -211,46 +216,36 @@ impl ResponseBody {
 
     /// Whether the body goes on until one side ends it. The gateway has looked at the head of a member's answer, and made a stream of it then.
     pub fn is_endless(&self) -> bool {
-        match self {
-            Self::Member(call) => call.is_stream(),
-            Self::Own(_) | Self::Shared(_) => false,
-            Self::EncodedBody(encoded) => encoded.response_body.is_endless(),
-        }
+        matches!(&self.origin, AnswerOrigin::Member(call) if call.is_stream())
     }
 
     /// How the body is buffered while its client does not take it.
     pub fn kind(&self) -> BufferKind {
-        match self {
-            Self::Member(call) if call.is_stream() || refuses_buffering(call.answer()) => {
+        match &self.origin {
+            AnswerOrigin::Member(call) if call.is_stream() || refuses_buffering(call.answer()) => {
                 BufferKind::Straight
             }
-            Self::Member(_) => BufferKind::Stored,
-            Self::Own(streamed) if streamed.body.is_only_copy() => BufferKind::Stored,
-            Self::Own(_) => BufferKind::Ready,
+            AnswerOrigin::Member(_) => BufferKind::Stored,
+            AnswerOrigin::Own(streamed) if streamed.body.is_only_copy() => BufferKind::Stored,
+            AnswerOrigin::Own(_) => BufferKind::Ready,
             // The body is too large for the cache, so a member waits for this client.
-            Self::Shared(shared) if shared.reading.holds_up() => BufferKind::Stored,
-            Self::Shared(_) => BufferKind::Ready,
-            Self::EncodedBody(encoded) => encoded.response_body.kind(),
+            AnswerOrigin::Shared(shared) if shared.reading.holds_up() => BufferKind::Stored,
+            AnswerOrigin::Shared(_) => BufferKind::Ready,
         }
     }
 
     /// Whether the body is stored already, so that little of it needs to be copied into memory.
     pub fn is_stored(&self) -> bool {
-        match self {
-            Self::Member(_) => false,
-            Self::Own(streamed) => !streamed.body.is_only_copy(),
-            Self::Shared(_) => true,
-            Self::EncodedBody(encoded) => encoded.response_body.is_stored(),
+        match &self.origin {
+            AnswerOrigin::Member(_) => false,
+            AnswerOrigin::Own(streamed) => !streamed.body.is_only_copy(),
+            AnswerOrigin::Shared(_) => true,
         }
     }
 
     /// Whether it is a body of the cache, stored or on its way there.
     pub fn is_from_cache(&self) -> bool {
-        match self {
-            Self::Shared(_) => true,
-            Self::Member(_) | Self::Own(_) => false,
-            Self::EncodedBody(encoded) => encoded.response_body.is_from_cache(),
-        }
+        matches!(self.origin, AnswerOrigin::Shared(_))
     }
 
     /// Sends the rest of the request. Ready when nothing is left to send.
@@ -259,10 +254,9 @@ impl ResponseBody {
         cx: &mut Context<'_>,
         client: &mut D,
     ) -> Poll<Result<(), BodyError>> {
-        match self {
-            Self::Member(call) => call.poll_upload(cx, client),
-            Self::Own(_) | Self::Shared(_) => Poll::Ready(Ok(())),
-            Self::EncodedBody(encoded) => encoded.response_body.poll_upload(cx, client),
+        match &mut self.origin {
+            AnswerOrigin::Member(call) => call.poll_upload(cx, client),
+            AnswerOrigin::Own(_) | AnswerOrigin::Shared(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -273,50 +267,50 @@ impl ResponseBody {
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, BodyFailure>> {
-        match self {
-            Self::Member(call) => call.poll_body(cx, into, max).map_err(BodyFailure::Member),
-            Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(BodyFailure::Own),
-            Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(BodyFailure::Shared),
-            Self::EncodedBody(encoded) => encoded.poll_body(cx, into, max),
+        let Self { origin, encoding } = self;
+        let Some(AnswerEncoding { stream: Some(stream), trailers, .. }) = encoding.as_deref_mut() else {
+            return origin.poll_body(cx, into, max);
+        };
+        let came = stream.poll(cx, into, |cx, plain, max| origin.poll_body(cx, plain, max));
+        if let Poll::Ready(Ok(true)) = came {
+            *trailers = origin.trailers().and_then(coding::trailers);
         }
+        came.map_err(|error| match error {
+            StreamError::Source(failure) => failure,
+            StreamError::Encoder(error) => BodyFailure::Encoder(error),
+        })
     }
 
     /// The source of the body, if its bytes go to the client as they are and it may be a file.
     pub fn source(&mut self) -> Option<&mut dyn BodySource> {
-        match self {
-            Self::Own(streamed) => Some(&mut *streamed.body),
-            Self::EncodedBody(encoded) if encoded.stream.is_none() => encoded.response_body.source(),
-            Self::Member(_) | Self::Shared(_) | Self::EncodedBody(_) => None,
+        let is_encoded = self.encoding.as_ref().is_some_and(|encoding| encoding.stream.is_some());
+        match &mut self.origin {
+            AnswerOrigin::Own(streamed) if !is_encoded => Some(&mut *streamed.body),
+            AnswerOrigin::Member(_) | AnswerOrigin::Own(_) | AnswerOrigin::Shared(_) => None,
         }
     }
 
     /// The trailers, once the body is complete.
     pub fn trailers(&self) -> Option<&Fields> {
-        match self {
-            Self::Member(call) => call.trailers(),
-            Self::Own(_) => None,
-            Self::Shared(shared) => shared.reading.trailers(),
-            Self::EncodedBody(encoded) if encoded.stream.is_some() => encoded.trailers.as_ref(),
-            Self::EncodedBody(encoded) => encoded.response_body.trailers(),
+        match self.encoding.as_deref() {
+            Some(AnswerEncoding { stream: Some(_), trailers, .. }) => trailers.as_ref(),
+            _ => self.origin.trailers(),
         }
     }
 
     /// Ends an answer that has arrived whole. The member's slot is free from now on, even if the client is still reading.
     pub fn finish(self, exchange: &mut Exchange) {
-        match self {
-            Self::Member(call) => call.finish(exchange),
-            Self::Own(_) => {}
-            Self::Shared(_) => exchange.let_route_go(),
-            Self::EncodedBody(encoded) => encoded.response_body.finish(exchange),
+        match self.origin {
+            AnswerOrigin::Member(call) => call.finish(exchange),
+            AnswerOrigin::Own(_) => {}
+            AnswerOrigin::Shared(_) => exchange.let_route_go(),
         }
     }
 
     /// Ends an answer whose client has left.
     pub fn abandon(self, exchange: &mut Exchange) {
-        match self {
-            Self::Member(call) => call.abandon(exchange),
-            Self::Own(_) | Self::Shared(_) => {}
-            Self::EncodedBody(encoded) => encoded.response_body.abandon(exchange),
+        if let AnswerOrigin::Member(call) = self.origin {
+            call.abandon(exchange);
         }
     }
 
@@ -325,14 +319,13 @@ impl ResponseBody {
         if let BodyFailure::Pause = failure {
             exchange.log_facts.detail = Some(PAUSED.into());
         }
-        match (self, failure) {
-            (Self::EncodedBody(encoded), failure) => encoded.response_body.give_up(exchange, failure),
-            (Self::Member(call), BodyFailure::Member(error)) => call.give_up(exchange, error).into(),
-            (Self::Member(call), failure) => {
+        match (self.origin, failure) {
+            (AnswerOrigin::Member(call), BodyFailure::Member(error)) => call.give_up(exchange, error).into(),
+            (AnswerOrigin::Member(call), failure) => {
                 call.abandon(exchange);
                 failure.into()
             }
-            (Self::Own(_) | Self::Shared(_), failure) => failure.into(),
+            (AnswerOrigin::Own(_) | AnswerOrigin::Shared(_), failure) => failure.into(),
         }
     }
 }
@@ -342,23 +335,26 @@ fn refuses_buffering(head: &ResponseHead) -> bool {
     head.fields.get("x-accel-buffering").unwrap_or_default().eq_ignore_ascii_case(b"no")
 }
 
-impl EncodedBody {
+impl AnswerOrigin {
     fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
         into: &mut Vec<u8>,
         max: usize,
     ) -> Poll<Result<bool, BodyFailure>> {
-        let Self { response_body, stream, trailers, .. } = self;
-        let Some(stream) = stream else { return response_body.poll_body(cx, into, max) };
-        let came = stream.poll(cx, into, |cx, plain, max| response_body.poll_body(cx, plain, max));
-        if let Poll::Ready(Ok(true)) = came {
-            *trailers = response_body.trailers().and_then(coding::trailers);
+        match self {
+            Self::Member(call) => call.poll_body(cx, into, max).map_err(BodyFailure::Member),
+            Self::Own(streamed) => streamed.body.poll_body(cx, into, max).map_err(BodyFailure::Own),
+            Self::Shared(shared) => shared.reading.poll_body(cx, into, max).map_err(BodyFailure::Shared),
         }
-        came.map_err(|error| match error {
-            StreamError::Source(failure) => failure,
-            StreamError::Encoder(error) => BodyFailure::Encoder(error),
-        })
+    }
+
+    fn trailers(&self) -> Option<&Fields> {
+        match self {
+            Self::Member(call) => call.trailers(),
+            Self::Own(_) => None,
+            Self::Shared(shared) => shared.reading.trailers(),
+        }
     }
 }
 

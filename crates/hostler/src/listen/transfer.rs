@@ -16,7 +16,7 @@ use super::answer_buffer::{
     self, AnswerBuffer, BufferKind, BufferPlace, HeldResource, LEAST, PIECE, Progress,
 };
 use super::head::Framing;
-use super::response_body::{self, BodyFailure, ResponseBody};
+use super::response_body::{self, AnswerOrigin, BodyFailure, ResponseBody};
 use super::settings::Settings;
 
 /// How many bytes are held of an answer that is stored elsewhere.
@@ -315,7 +315,8 @@ impl<S: AnswerSink> Transfer<S> {
         exchange.log_facts.bytes_out -= rest.len() as u64;
         // Its head has gone to the sink.
         let (head, length) = (ResponseHead::with_status(exchange.log_facts.status), rest.len() as u64);
-        self.body = Some(ResponseBody::Own(Box::new(Streamed { head, length, body: Box::new(rest) })));
+        let streamed = Streamed { head, length, body: Box::new(rest) };
+        self.body = Some(ResponseBody::of(AnswerOrigin::Own(Box::new(streamed))));
         true
     }
 
