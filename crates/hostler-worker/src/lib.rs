@@ -21,6 +21,7 @@ mod collecting;
 mod compile_cache;
 mod concurrency;
 mod context;
+mod control_groups;
 mod cpus;
 mod development;
 mod exit_watch;
@@ -65,6 +66,7 @@ mod worker_task;
 
 pub use budget::Boots;
 pub use context::{SupervisorContext, SupervisorContextError, SupervisorContextSettings};
+pub use control_groups::{ControlGroups, GroupCpu};
 pub use cpus::{CpuList, CpuSetting, CpuTicks, FreeCpus, usable_cpus};
 pub use development::Development;
 pub use exit_watch::{ExitCause, ExitWatch, UnfinishedRequest};

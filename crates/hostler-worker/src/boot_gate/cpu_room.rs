@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::control_groups::{ControlGroups, GroupCpu};
 use crate::cpus::usable_cpus;
 
 /// The time over which the free CPU is measured.
@@ -19,8 +20,8 @@ const ENOUGH: f64 = 0.75;
 pub(super) struct CpuRoom {
     cores: usize,
     proc: PathBuf,
-    /// The control group of Hostler and those above it.
-    groups: Vec<PathBuf>,
+    /// Of version 1, Hostler knows only the number of cores.
+    groups: ControlGroups,
     began: Option<Reading>,
     /// Cores that were free when they were measured, without those given to boots since.
     free: f64,
@@ -31,15 +32,15 @@ struct Reading {
     at: Instant,
     /// The idle time of all cores that Hostler may use. `None`: the system does not count it.
     idle: Option<Duration>,
-    /// The CPU time of each control group that has a limit, and the limit in cores.
-    groups: Vec<(Duration, f64)>,
+    /// The control groups that have a limit.
+    groups: Vec<GroupCpu>,
     /// How many threads run or wait for a core.
     running: usize,
 }
 
 impl CpuRoom {
     pub fn new(cores: usize, proc: &Path, cgroups: &Path) -> Self {
-        let groups = own_groups(proc, cgroups);
+        let groups = ControlGroups::read(proc, cgroups);
         Self { cores: cores.max(1), proc: proc.to_owned(), groups, began: None, free: 0.0 }
     }
 
@@ -85,17 +86,14 @@ impl CpuRoom {
             let idle = ended.saturating_sub(began);
             idle.as_secs_f64() / span
         });
-        let of_groups =
-            began.groups.iter().zip(&ended.groups).map(|((began, _), (ended, limit))| {
-                limit - ended.saturating_sub(*began).as_secs_f64() / span
-            });
+        let groups = began.groups.iter().zip(&ended.groups);
+        let of_groups = groups.map(|(began, ended)| ended.left_since(*began, span));
         of_groups.fold(idle.unwrap_or(self.cores as f64), f64::min)
     }
 
     fn read(&self, at: Instant) -> Reading {
         let stat = read_to_string(self.proc.join("stat")).unwrap_or_default();
-        let groups = self.groups.iter().filter_map(|group| usage_and_limit(group)).collect();
-        Reading { at, idle: idle(&stat), groups, running: running(&stat) }
+        Reading { at, idle: idle(&stat), groups: self.groups.limited().collect(), running: running(&stat) }
     }
 }
 
@@ -110,24 +108,4 @@ fn idle(stat: &str) -> Option<Duration> {
 fn running(stat: &str) -> usize {
     let line = stat.lines().find_map(|line| line.strip_prefix("procs_running "));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
-}
-
-/// The folders of the control group (version 2) of this process and of the groups above it: each may have a limit. Of
-/// version 1, Hostler knows only the number of cores.
-fn own_groups(proc: &Path, cgroups: &Path) -> Vec<PathBuf> {
-    let own = read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
-    let own = own.map(|own| cgroups.join(own));
-    let above = own.iter().flat_map(|own| own.ancestors());
-    above.take_while(|group| group.starts_with(cgroups)).map(Path::to_owned).collect()
-}
-
-/// The CPU time that a control group has used, and its limit in cores. `None`: it has no limit.
-fn usage_and_limit(group: &Path) -> Option<(Duration, f64)> {
-    let limit = read_to_string(group.join("cpu.max")).ok()?;
-    let (quota, period) = limit.trim().split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    let stat = read_to_string(group.join("cpu.stat")).ok()?;
-    let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
-    Some((Duration::from_micros(used.trim().parse().ok()?), quota / period))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::list::CpuList;
 use super::ticks::all_cpus;
+use crate::control_groups::cpu_limit;
 
 /// Where the kernel's files are.
 #[derive(Clone, Debug)]
@@ -69,21 +70,7 @@ impl CpuFiles {
 fn lowest_limit(mount: &Path, group: &str) -> Option<f64> {
     let own = mount.join(group.trim_start_matches('/'));
     let groups = own.ancestors().take_while(|group| group.starts_with(mount));
-    groups.filter_map(limit_of).reduce(f64::min)
-}
-
-fn limit_of(group: &Path) -> Option<f64> {
-    let read = |name: &str| read_to_string(group.join(name)).ok();
-    let (quota, period) = match read("cpu.max") {
-        Some(text) => {
-            let (quota, period) = text.trim().split_once(' ')?;
-            (quota.to_owned(), period.to_owned())
-        }
-        None => (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?),
-    };
-    // `max` and -1: no limit.
-    let (quota, period): (f64, f64) = (quota.trim().parse().ok()?, period.trim().parse().ok()?);
-    (quota > 0.0 && period > 0.0).then_some(quota / period)
+    groups.filter_map(cpu_limit).reduce(f64::min)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::control_groups::{ControlGroups, GroupCpu};
 use crate::cpus::usable_cpus;
 use crate::memory_group::MemoryGroups;
 
@@ -39,8 +40,7 @@ pub struct MachineLook {
 #[derive(Debug)]
 pub struct Machine {
     proc: PathBuf,
-    /// The control group of this process, if there is one, and those that hold it. Each of them may have limits.
-    groups: Vec<PathBuf>,
+    groups: ControlGroups,
     last: Option<MachineSample>,
     free: Option<f64>,
     look: Option<(Instant, MachineLook)>,
@@ -55,14 +55,6 @@ struct MachineSample {
     groups: Vec<Option<GroupCpu>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct GroupCpu {
-    /// In cores.
-    limit: f64,
-    /// Seconds of CPU that it has used.
-    used: f64,
-}
-
 impl Machine {
     pub fn new() -> Self {
         Self::at(Path::new("/proc"), Path::new(CGROUPS))
@@ -70,11 +62,7 @@ impl Machine {
 
     /// The same, with other folders for the files of the kernel.
     fn at(proc: &Path, cgroups: &Path) -> Self {
-        let text = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-        let own = text.lines().find_map(|line| line.strip_prefix("0::"));
-        let own = own.map(|path| cgroups.join(path.trim_start_matches('/')));
-        let all = own.iter().flat_map(|own| own.ancestors());
-        let groups = all.take_while(|group| group.starts_with(cgroups)).map(Path::to_owned).collect();
+        let groups = ControlGroups::read(proc, cgroups);
         Self { proc: proc.to_owned(), groups, last: None, free: None, look: None }
     }
 
@@ -97,7 +85,7 @@ impl Machine {
     }
 
     fn memory_is_short(&self) -> bool {
-        let of_group = self.groups.first().map(|group| group.join("memory.pressure"));
+        let of_group = self.groups.own().map(|group| group.join("memory.pressure"));
         let files = of_group.into_iter().chain([self.proc.join("pressure/memory")]);
         let texts = files.filter_map(|file| fs::read_to_string(file).ok());
         texts.filter_map(|text| pressure(&text)).any(|percent| percent >= SHORT_OF_MEMORY)
@@ -123,7 +111,7 @@ impl Machine {
         // Time in which a core waits for a disk is busy here.
         let idle: BTreeMap<usize, f64> =
             usable_cpus(&stat).into_iter().map(|cpu| (cpu.cpu, cpu.idle as f64 * TICK)).collect();
-        let groups = self.groups.iter().map(|group| GroupCpu::of(group)).collect();
+        let groups = self.groups.cpus().collect();
         (!idle.is_empty()).then_some(MachineSample { at, idle, groups })
     }
 }
@@ -135,19 +123,8 @@ impl MachineSample {
         let of_cpu = |(cpu, idle): (&usize, &f64)| Some(idle - last.idle.get(cpu)?);
         let of_machine = self.idle.iter().filter_map(of_cpu).sum::<f64>() / span;
         let groups = self.groups.iter().zip(&last.groups);
-        let of_groups =
-            groups.filter_map(|(new, last)| Some((*new)?.limit - ((*new)?.used - (*last)?.used) / span));
+        let of_groups = groups.filter_map(|(new, last)| Some((*new)?.left_since((*last)?, span)));
         of_groups.fold(of_machine, f64::min)
-    }
-}
-
-impl GroupCpu {
-    fn of(group: &Path) -> Option<Self> {
-        let read = |name: &str| fs::read_to_string(group.join(name)).ok();
-        let limit = cpu_quota(&read("cpu.max")?)?;
-        let stat = read("cpu.stat")?;
-        let micros = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
-        Some(Self { limit, used: micros.trim().parse::<f64>().ok()? / 1e6 })
     }
 }
 
@@ -163,13 +140,6 @@ fn pressure(text: &str) -> Option<f64> {
     some.split(' ').find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
-/// Microseconds of CPU in a period of microseconds, as in `200000 100000`. `max` is none.
-fn cpu_quota(text: &str) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    Some(quota / period)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,11 +151,8 @@ mod tests {
         let text =
             "some avg10=12.50 avg60=0.00 avg300=0.00 total=0\nfull avg10=99.00 avg60=0 avg300=0 total=0\n";
         assert_eq!(pressure(text), Some(12.5));
-        assert_eq!(cpu_quota("150000 100000\n"), Some(1.5));
-        assert_eq!(cpu_quota("max 100000\n"), None);
         for broken in ["", "some", "max", "cpu", "MemTotal:", "some avg10=x"] {
-            let all = (memory_total(broken), pressure(broken), cpu_quota(broken));
-            assert_eq!(all, (None, None, None), "{broken}");
+            assert_eq!((memory_total(broken), pressure(broken)), (None, None), "{broken}");
         }
     }
 

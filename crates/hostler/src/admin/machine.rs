@@ -1,9 +1,9 @@
 //! What the kernel says about the CPUs and the memory that Hostler and its workers share. Knows no pools.
 
 use std::fs::read_to_string;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use hostler_worker::MemoryGroups;
+use hostler_worker::{ControlGroups, MemoryGroups};
 use serde::Serialize;
 
 /// The machine, or the control group that limits Hostler. Times are counters that only grow.
@@ -40,10 +40,11 @@ impl MachineStatus {
 impl MachineFiles {
     fn read(&self) -> MachineStatus {
         let (cpus, busy_ms) = self.cpus().unzip();
-        let limited = self.groups().into_iter().filter_map(|group| cpu_of(&group));
+        let groups = ControlGroups::read(&self.proc, &self.cgroups);
         // A higher limit than the CPUs is none: other programs may have them.
-        let limited = limited.filter(|(limit, _)| cpus.is_none_or(|cpus| *limit < cpus));
-        let (limit, group_cpu_ms) = limited.reduce(|a, b| if b.0 < a.0 { b } else { a }).unzip();
+        let limited = groups.limited().filter(|group| cpus.is_none_or(|cpus| group.limit < cpus));
+        let lowest = limited.reduce(|a, b| if b.limit < a.limit { b } else { a });
+        let (limit, group_cpu_ms) = lowest.map(|group| (group.limit, group.used.as_millis() as u64)).unzip();
         let (memory_used, memory_limit) = self.memory().unzip();
         let cpus = limit.into_iter().chain(cpus).reduce(f64::min);
         MachineStatus { cpus, busy_ms, group_cpu_ms, memory_used, memory_limit, temp_free: None }
@@ -69,29 +70,6 @@ impl MachineFiles {
         let of_groups = groups.limited().map(|group| (group.used, group.limit));
         of_machine.into_iter().chain(of_groups).min_by_key(|(used, limit)| limit.saturating_sub(*used))
     }
-
-    /// The control groups (version 2) of this process: its own, and those that hold it.
-    fn groups(&self) -> Vec<PathBuf> {
-        let own = read_to_string(self.proc.join("self/cgroup")).unwrap_or_default();
-        let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
-        let own = own.map(|own| self.cgroups.join(own));
-        let all = own.iter().flat_map(|own| own.ancestors());
-        all.take_while(|group| group.starts_with(&self.cgroups)).map(Path::to_owned).collect()
-    }
-}
-
-/// The limit of CPUs of a control group, and its CPU time in milliseconds. None: it has no limit.
-fn cpu_of(group: &Path) -> Option<(f64, u64)> {
-    let limit = read_to_string(group.join("cpu.max")).ok()?;
-    let (quota, period) = limit.trim().split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    let stat = read_to_string(group.join("cpu.stat")).ok()?;
-    Some((quota / period, field(&stat, "usage_usec")? / 1000))
-}
-
-fn field(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
 }
 
 fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
