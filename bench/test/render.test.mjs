@@ -73,6 +73,11 @@ test('the first page names each target that is not met with its reason, and each
   assert.match(page, /Not measured: scale, overload, /);
 });
 
+test('a reason names no figure of another sitting without its day or its commit', () => {
+  const sentences = Object.values(reasons).flatMap(Object.values).flatMap((text) => text.split(/(?<=\.) (?=[A-Z])/));
+  for (const sentence of sentences.filter((one) => /\d\.\d|\bsitting\b/.test(one))) assert.match(sentence, /2026-\d\d-\d\d|commit [0-9a-f]{8}/);
+});
+
 test('the first page says where each part was measured, and marks what makes a figure doubtful', () => {
   const [one, two] = [fixture('proxy'), fixture('tail')];
   const first = () => render([one, two]).split('## Proxy cost')[0];
