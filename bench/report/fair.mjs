@@ -24,6 +24,7 @@ export function fairSection(result) {
   const equality = (row) => jainIndex(workerTimes(row));
   // Results from before 2026-11-26 do not tell the crawlers apart.
   const areTold = rows.every((row) => row.crawlers.pages);
+  const areInTime = rows.every((row) => row.people.in_time !== undefined);
   const targets = [
     ['people that are answered (%)', spread(over('fair', served('people')), 1), '100', agreed(over('fair', served('people')), (share) => share === 100)],
     [`p99 of people (ms) / the larger of ${P99_MS} ms and ${TIMES_ALONE} x alone`, spread(over('fair', (row) => p99(row) / bound(row)), 2), '<= 1', agreed(over('fair', (row) => p99(row) / bound(row)), (ratio) => ratio <= 1)],
@@ -34,7 +35,7 @@ export function fairSection(result) {
     const middle3 = (value) => number(median(of(peer, value)), 3);
     return [
       titles[peer], spread(over(peer, served('people')), 1), middle((row) => ms(row.people.p50_us)), middle(p99), middle((row) => ms(row.alone.p99_us)),
-      spread(over(peer, served('crawlers')), 1), ...(areTold ? [middle3(equality)] : []), number(median(of(peer, (row) => (row.people.ok + row.crawlers.ok) / settings.during / capacity.rate)), 2),
+      spread(over(peer, served('crawlers')), 1), ...(areTold ? [middle3(equality)] : []), number(median(of(peer, (row) => pagesInTime(row) / settings.during / capacity.rate)), 2),
     ];
   });
   const text = `## People beside crawlers
@@ -52,11 +53,21 @@ How it is measured:
 * Four crawlers send ${settings.crawlers.share} x the capacity and ${settings.people.edges} people ${settings.people.share} of it for ${settings.during} s, each with an address of its own, in open loops. The capacity is ${number(capacity.rate, 0)} pages/s: two workers
   without a proxy in a closed loop.
 ${areTold ? EQUALITY : ''}* A refusal or a failure counts as a response that never came. A client waits at most ${settings.patience} s.
+* "pages / capacity" counts pages${areInTime ? '' : ' of crawlers'} only if they came before the end of the load. After it, the queues drain for seconds.
 * nginx lets each client send ${settings.limit} requests a second, a tenth of the capacity, with a burst of two seconds. HAProxy behind it queues for the workers, one request at a time each.
 * ${rounds(settings.rounds)} of new processes, warmed up for ${settings.warmup} s. Figures are medians over the rounds, with the smallest and the largest in parentheses.
 ${AGREED}
 `;
   return { text, targets };
+}
+
+/**
+ * The pages before the end of the load. A queue is full at that time and drains for seconds: with those pages, a peer with a longer queue
+ * would seem to render more. Where older results do not tell the time, all pages count.
+ */
+function pagesInTime({ people, crawlers }) {
+  const pagesOf = ({ pages }) => pages.reduce((sum, { short, long }) => sum + short + long, 0);
+  return (people.in_time ?? people.ok) + (crawlers.pages ? pagesOf(crawlers) : crawlers.ok);
 }
 
 const summarized = (values) => (values.length > 0 ? { ...summary(values), values } : null);

@@ -46,9 +46,9 @@ async function oneRun(session, { peer, round, warmup, alone, during, capacity })
   const loop = ({ share, edges, uneven, from }, seconds, seed, run = openLoop) =>
     run(session, { port, app, mix: { ...MIX, edges, uneven }, rate: share * capacity.rate, seconds, seed, from, patience: CLIENT_TIMEOUT });
   const before = await loop(PEOPLE, alone, round);
-  const [people, crawlers] = await Promise.all([loop(PEOPLE, during, round + 1000), loop(CRAWLERS, during, round + 2000, openLoopByEdge)]);
+  const [{ pages, ...people }, crawlers] = await Promise.all([loop(PEOPLE, during, round + 1000, openLoopByEdge), loop(CRAWLERS, during, round + 2000, openLoopByEdge)]);
   await stopAll(session, processes);
-  return { alone: before, people, crawlers };
+  return { alone: before, people: { ...people, in_time: pages.reduce((sum, { short, long }) => sum + short + long, 0) }, crawlers };
 }
 
 function described({ peer, alone, people, crawlers }) {

@@ -160,6 +160,31 @@ test('a peer that answers only short pages has no more goodput', () => {
   assert.ok(share() < 0.7 * before, `${share()}, before ${before}`);
 });
 
+/** Four rounds in which 580 pages came before the end of 10 s, of a capacity of 58 a second. */
+function crawlers() {
+  const pages = Array.from({ length: 4 }, () => ({ short: 100, long: 25 }));
+  const people = { ok: 100, planned: 100, in_time: 80, p50_us: 1000, p99_us: 2000 };
+  const rows = [1, 2, 3, 4].map((round) => ({ round, peer: 'fair', alone: { p99_us: 1000 }, people: { ...people }, crawlers: { ok: 900, planned: 1000, pages } }));
+  const settings = { rounds: 4, warmup: 1, during: 10, crawlers: { share: 2 }, people: { edges: 200, share: 0.3 }, patience: 10, limit: 6 };
+  return { ...fixture('overload'), scenario: 'fair', peers: ['fair'], titles: { fair: 'fair' }, settings, capacity: { rate: 58, render_us: { short: 1000, long: 10_000 } }, rows };
+}
+
+test('people beside crawlers are judged by rounds that agree', () => {
+  const fair = crawlers();
+  assert.equal(section(fair).match(/\| met \|/g).length, 3);
+  fair.rows[0].people.ok = 99;
+  assert.match(section(fair), /people that are answered.*\| not decided: rounds disagree \|/);
+  for (const { people } of fair.rows) Object.assign(people, { ok: 99, p99_us: null });
+  assert.match(section(fair), /people that are answered.*\| \*\*not met\*\* \|\n.*p99 of people.*\| – .*\| \*\*not met\*\* \|/);
+});
+
+test('pages of a queue that drains after the load are no part of the capacity', () => {
+  const fair = crawlers();
+  assert.match(section(fair), /\| fair \| 100\.0 .*\| 1\.00 \|\n[^]*counts pages only if/);
+  for (const { people } of fair.rows) delete people.in_time; // an older result
+  assert.match(section(fair), /\| fair \| 100\.0 .*\| 1\.03 \|\n[^]*counts pages of crawlers only if/);
+});
+
 test('one failed request is enough for a deploy to fail', () => {
   const deploys = fixture('deploys');
   assert.match(section(deploys), /0 failed \| 0 \| met/);
