@@ -10,6 +10,8 @@ import { buildApp, buildHostler, buildLoad, installPackages } from '../lib/tools
 
 export const WORKERS = 2;
 export const QUEUE_TIMEOUT = '5s'; // Airbnb's, the same for Hostler and HAProxy
+/** What an expert of HAProxy sets if a page after a second is worth nothing: its queue is in the order of arrival, so in an overload each page waits about as long as it may. */
+const BRIEF_QUEUE = '500ms';
 export const MIX = { longShare: 0.1, edges: 32 };
 /** How many requests run at once during the warm-up of a peer. */
 export const WARM_AT_ONCE = 2 * WORKERS;
@@ -28,6 +30,9 @@ async function startChain(session, more = {}) {
   const proxies = await chain.start(session, settings);
   return { port: proxies.port, processes: [...proxies.processes, ...workers.map(({ started }) => started)] };
 }
+
+/** More for the overload. */
+export const OVERLOADED_RENDERS = { ...RENDERS, brief: (session) => startChain(session, { queueTimeout: BRIEF_QUEUE }) };
 
 /** More for the tail. `bare`: each worker with a port of its own, and no program that chooses among them. */
 export const MORE_RENDERS = {
@@ -55,7 +60,7 @@ export const SHARED_RENDERS = {
 };
 
 export const RENDER_TITLES = {
-  hostler: 'Hostler', fifo: 'Hostler, `queue.policy = "fifo"`', short: 'Hostler, `queue.order = "short_first"`', cluster: "Node's cluster", chain: chain.title, bare: 'two workers without a proxy, clients dealt at random',
+  hostler: 'Hostler', fifo: 'Hostler, `queue.policy = "fifo"`', short: 'Hostler, `queue.order = "short_first"`', cluster: "Node's cluster", chain: chain.title, brief: `${chain.title}, \`timeout queue ${BRIEF_QUEUE}\``, bare: 'two workers without a proxy, clients dealt at random',
 };
 
 /** The process ids of the workers among these processes and their children: Node processes that run the app. */
@@ -69,7 +74,7 @@ export function workersOf(processes) {
 const isPrimary = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('cluster-primary.mjs');
 
 export async function prepareRenders(peers) {
-  if (['chain', 'limits'].some((peer) => peers.includes(peer))) await installPackages(chain.packages);
+  if (['chain', 'brief', 'limits'].some((peer) => peers.includes(peer))) await installPackages(chain.packages);
   await buildLoad();
   await buildApp();
   if (['hostler', 'fifo', 'short', 'fair'].some((peer) => peers.includes(peer))) await buildHostler();

@@ -7,7 +7,7 @@ import { figures } from './figures.mjs';
 /** For each part: its name, and what the plot compares. The figures come from the results. */
 const PARTS = {
   tail: ['Waiting for a page', 'Two workers render pages, and one page in ten takes much longer than the others. A bar is short if few pages wait behind a long one. The ideal queue is the least that is possible.'],
-  overload: ['Overload', 'Twice as many requests arrive as the workers can render. A page that comes after more than a second counts as nothing, because most visitors have left.'],
+  overload: ['Overload', 'Twice as many requests arrive as the workers can render. A page that comes after more than a second counts as nothing, because most visitors have left. HAProxy\'s queue is in the order of arrival: with a limit of 5 s in it, as in Airbnb\'s stack, most pages come later than that.'],
   fair: ['One crawler, many people', 'Four crawlers ask for twice what the workers can render, and people for 0.3 of it.'],
   proxy: ['Cost of a request', 'A small response from a fast member: this is what Hostler itself costs. The relay in C shows what the kernel alone takes.'],
   deploys: ['Deploys', 'All workers are replaced, again and again, at half the capacity.'],

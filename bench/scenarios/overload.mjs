@@ -1,6 +1,6 @@
 // Overload: some time at twice the capacity of the workers, between two phases at half. Measures how many requests
 // are answered, how fast, and the time until recovery.
-import { MIX, QUEUE_TIMEOUT, RENDERS, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll, workersOf } from '../peers/renders.mjs';
+import { MIX, OVERLOADED_RENDERS, QUEUE_TIMEOUT, RENDER_TITLES, WARM_AT_ONCE, WORKERS, prepareRenders, stopAll, workersOf } from '../peers/renders.mjs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { app } from '../lib/app.mjs';
 import { measureCapacity } from '../lib/capacity.mjs';
@@ -17,7 +17,7 @@ const CLIENT_TIMEOUT = 10;
 
 export const overload = {
   name: 'overload',
-  peers: Object.keys(RENDERS),
+  peers: Object.keys(OVERLOADED_RENDERS),
   titles: RENDER_TITLES,
   settings: { rounds: 4, warmup: 2, before: 4, during: 15, after: 7, capacitySeconds: 8 },
   quick: { rounds: 1, warmup: 1, before: 2, during: 4, after: 3, capacitySeconds: 2 },
@@ -42,7 +42,7 @@ export const overload = {
 };
 
 async function oneRun(session, { peer, round, warmup, before, during, after, capacity }) {
-  const { port, processes } = await RENDERS[peer](session);
+  const { port, processes } = await OVERLOADED_RENDERS[peer](session);
   await closedLoop(session, { ports: [port], app, mix: MIX, seconds: warmup, seed: round, each: WARM_AT_ONCE });
   const steps = [
     { rate: CALM * capacity.rate, seconds: before },

@@ -160,6 +160,18 @@ test('a peer that answers only short pages has no more goodput', () => {
   assert.ok(share() < 0.7 * before, `${share()}, before ${before}`);
 });
 
+test('HAProxy with a short queue stands beside that with a long one, if it was measured', () => {
+  const overload = fixture('overload');
+  assert.match(section(overload), /With a shorter `timeout queue` more would; that was not measured here\./);
+  overload.peers.push('brief');
+  overload.titles.brief = 'a short queue';
+  overload.rows.push(...overload.rows.filter(({ peer }) => peer === 'chain').map((row) => ({ ...row, peer: 'brief' })));
+  const text = section(overload);
+  assert.equal(text.match(/^\| a short queue \|/gm).length, 2);
+  assert.match(text, /as in the other row of HAProxy, more do\./);
+  assert.doesNotMatch(text, /not measured here/);
+});
+
 /** Four rounds in which 580 pages came before the end of 10 s, of a capacity of 58 a second. */
 function crawlers() {
   const pages = Array.from({ length: 4 }, () => ({ short: 100, long: 25 }));
