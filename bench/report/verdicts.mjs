@@ -1,7 +1,7 @@
 // The first page of RESULTS.md: each target of each part, met or not, and why not; and where each part was measured. Knows the
 // targets that the sections return, not how they are measured.
 import { reasons } from './reasons.mjs';
-import { table } from './format.mjs';
+import { AGREED, table } from './format.mjs';
 import { duration } from '../lib/progress.mjs';
 
 const MET = 'met';
@@ -17,7 +17,7 @@ export function verdictsPage(parts, names) {
   });
   return `## Verdicts
 
-${counted(all)}
+${counted(all)}${rules(parts)}
 
 ${open.length === 0 ? 'Every target is met.' : `Not met, or not decided:\n\n${table(['part', 'target', 'measured', 'wanted', '', 'why'], open.map(openRow))}`}
 
@@ -29,6 +29,15 @@ ${sitting(parts.map(({ result }) => result))}${missing(parts, names)}
 
 ${table(['part', 'commit', 'processor', 'measured', 'rounds', 'took'], parts.map(({ result }) => where(result)))}
 `;
+}
+
+/** By which rule each part is judged. A part whose rounds must agree says so in its own section. */
+function rules(parts) {
+  const [byRounds, byMedian] = [true, false].map((has) => parts.filter(({ text }) => text.includes(AGREED) === has).map(({ result }) => `\`${result.scenario}\``).join(', '));
+  return [
+    byRounds && ` In ${byRounds} a verdict needs rounds that agree.`,
+    byMedian && ` In ${byMedian} there are few rounds, and the median decides, or the sum of the failures: a target can be met although one round has missed it, which the spread shows.`,
+  ].filter(Boolean).join('');
 }
 
 function missing(parts, names) {

@@ -71,6 +71,8 @@ test('the first page names each target that is not met with its reason, and each
   assert.match(page, /proxy \| 1 slot, c = 50: CPU \/ HAProxy \| 1\.5.* \| because of the test \|/);
   assert.match(page, /tail \| 7 of 9 \| load 0\.5: p99 \/ the ideal queue: 1\.05/);
   assert.match(page, /Not measured: scale, overload, /);
+  assert.match(page, /not decided\. In `proxy`, `tail` a verdict needs rounds that agree\.\n/);
+  assert.match(render([tail, fixture('cache'), fixture('idle')]), /In `tail` a verdict needs rounds that agree\. In `cache`, `idle` there are few rounds, and the median decides/);
 });
 
 test('a reason names no figure of another sitting without its day or its commit', () => {
