@@ -39,6 +39,7 @@ function page(parts) {
 # Benchmarks: verdicts and plots
 
 ${counted(parts.flatMap(({ targets }) => targets))}
+${measured(parts.map(({ result }) => result))}
 [All figures](../bench/RESULTS.md) has the machine, the versions, the method and every number. [The method](../bench/README.md) says what each part measures.
 Absolute times are valid for that machine. Ratios of runs side by side depend less on the machine, but they do.
 
@@ -88,6 +89,14 @@ function reasonsOf(scenario, targets) {
 function counted(targets) {
   const [missed, open] = [isMissed, isOpen].map((wanted) => targets.filter(wanted).length);
   return `Of ${targets.length} targets, **${missed} are not met**, ${open} are not decided, and ${targets.length - missed - open} are met.`;
+}
+
+/** On which days, with which commits and on which machine: a figure without them says little. */
+function measured(results) {
+  const named = (value) => [...new Set(results.map(value))];
+  const days = named(({ date }) => date.slice(0, 10)).sort();
+  const commits = named(({ commit, dirty, binary }) => `\`${commit.slice(0, 12)}\`${dirty ? ' with uncommitted changes' : ''}${binary ? ' with another program' : ''}`);
+  return `Measured on ${days.join(', ')} at ${commits.length === 1 ? 'commit' : 'commits'} ${commits.join(', ')}, on ${named(({ machine }) => `${machine.cores} cores of ${machine.cpu}`).join(' and ')}.`;
 }
 
 /** As GitHub and mdBook make it from a heading. */

@@ -36,6 +36,14 @@ test('a missed target is the first thing that the page says', () => {
   assert.match(page(), /\*\*1 are not met\*\*[^]*## What is not met\n\n\* \[Deploys\]\(#deploys\): 1 of 1\.[^]*7 failed, wanted 0[^]*## Deploys/);
 });
 
+test('the page says when and where its figures were measured', () => {
+  const two = structuredClone(results.slice(0, 2));
+  Object.assign(two[0], { date: '2026-11-28T23:00:00.000Z', commit: 'a'.repeat(40), dirty: false, machine: { cores: 2, cpu: 'one' } });
+  Object.assign(two[1], { date: '2026-11-29T01:00:00.000Z', commit: 'b'.repeat(40), dirty: true, machine: { cores: 4, cpu: 'two' } });
+  assert.match(pages(two).get('benchmarks.md'), /^Measured on 2026-11-28, 2026-11-29 at commits .*`a{12}`.*, on .*4 cores of two/m);
+  assert.match(pages(two).get('benchmarks.md'), /`b{12}` with uncommitted changes/);
+});
+
 test('a bar is as long as its value, a time that never came fills the line, and words are escaped', () => {
   const bars = [{ label: 'a < b', median: 10, min: 5, max: 20, kind: 'own' }, { label: 'c', median: Infinity, min: 3, max: Infinity }, { label: 'd', median: 20 }];
   const text = draw({ title: 'T & U', better: 'Shorter', panels: [{ unit: 'ms', bars }] });
