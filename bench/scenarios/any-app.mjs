@@ -14,7 +14,7 @@ import { percentile } from '../lib/statistics.mjs';
 import { buildBurst, buildHostler, buildLoad, installPackages, installPm2 } from '../lib/tools.mjs';
 import { wrk } from '../lib/wrk.mjs';
 
-/** `fixed` is the best fixed number of each cell. Of several, all are measured and the report takes the best. */
+/** `fixed` is the best fixed number of each cell. Of several, all are measured, and the report takes the best one for each figure. */
 const CELLS = {
   wait20: { measure: loop, title: 'waits 20 ms', path: '/?wait=20', atOnce: 100, fixed: [512] },
   wait200: { measure: loop, title: 'waits 200 ms', path: '/?wait=200', atOnce: 200, fixed: [512] },
