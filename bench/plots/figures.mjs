@@ -97,7 +97,11 @@ export const figures = {
     title: 'Memory and start',
     better: LESS,
     panels: [
-      { title: 'Resident memory of Hostler, without its workers', unit: 'MB', bars: bars(result, { rows: result.rows, value: (row) => row.resident_bytes / 1e6, peers: ['hostler', 'hostler2'], own: ['hostler', 'hostler2'] }) },
+      {
+        title: result.rows.some((row) => row.own_bytes !== undefined) ? 'Memory of Hostler and its guard, without the workers' : 'Resident memory of Hostler, without its guard and its workers',
+        unit: 'MB',
+        bars: bars(result, { rows: result.rows, value: (row) => (row.own_bytes ?? row.resident_bytes) / 1e6, peers: ['hostler', 'hostler2'], own: ['hostler', 'hostler2'] }),
+      },
       { title: 'Start of the process to the first response', unit: 'ms', digits: 0, bars: bars(result, { rows: result.rows, value: (row) => row.first_answer_ms, own: ['hostler', 'hostler2'] }) },
     ],
   }),

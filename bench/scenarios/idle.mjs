@@ -1,10 +1,11 @@
 // Idle: the resources of Hostler without requests, and the time it adds between a start and the first response.
+import { readlinkSync, realpathSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { launch, withWorkers } from '../peers/hostler.mjs';
 import { startWorker } from '../peers/node.mjs';
 import { app } from '../lib/app.mjs';
 import { get, untilAnswers } from '../lib/http.mjs';
-import { residentBytes } from '../lib/procfs.mjs';
+import { family, proportionalBytes, residentBytes } from '../lib/procfs.mjs';
 import { createProgress } from '../lib/progress.mjs';
 import { inRounds } from '../lib/rounds.mjs';
 import { freePort } from '../lib/session.mjs';
@@ -45,7 +46,7 @@ export const idle = {
   },
 };
 
-/** The time from the start of the process to the first 200, then the memory of that process alone after some idle time. */
+/** The time from the start of the process to the first 200, then after some idle time the memory of that process alone, and of all processes that Hostler adds. */
 async function measure(session, launchPeer) {
   const began = performance.now();
   const { port, processes } = await launchPeer(session);
@@ -54,8 +55,16 @@ async function measure(session, launchPeer) {
   for (let i = 0; i < 20; i += 1) await get(port, app.short);
   await delay(SETTLE_MS);
   const resident_bytes = residentBytes(processes[0].pid);
+  const added = addedBy(processes[0].pid);
+  const own = added.length > 0 ? { own_bytes: proportionalBytes(added) } : {};
   for (const one of processes) await session.stop(one);
-  return { first_answer_ms, resident_bytes };
+  return { first_answer_ms, resident_bytes, ...own };
+}
+
+/** Hostler and its guard: all that is not the app, which runs without Hostler, too. */
+function addedBy(pid) {
+  const node = realpathSync(process.execPath);
+  return family(pid).filter((one) => readlinkSync(`/proc/${one}/exe`) !== node);
 }
 
 function told([{ peer, first_answer_ms, resident_bytes }]) {

@@ -174,6 +174,13 @@ test('HAProxy with a short queue stands beside that with a long one, if it was m
   assert.doesNotMatch(text, /not measured here/);
 });
 
+test('the memory of an idle Hostler includes its guard, if that was measured', () => {
+  const idle = fixture('idle');
+  assert.match(section(idle), /1 worker: resident memory \| 12\.0 .*\| met \|[^]*without its guard/);
+  for (const row of idle.rows) if (row.peer !== 'node') row.own_bytes = row.resident_bytes + 9e6;
+  assert.match(section(idle), /1 worker: memory with the guard \| 21\.0 .*\| \*\*not met\*\* \|[^]*PSS/);
+});
+
 /** Four rounds in which 580 pages came before the end of 10 s, of a capacity of 58 a second. */
 function crawlers() {
   const pages = Array.from({ length: 4 }, () => ({ short: 100, long: 25 }));
