@@ -83,6 +83,7 @@ Absolute times are valid for the machine named beside them. Ratios of runs side 
 
 \`npm run bench\` measures everything again. \`npm run bench -- proxy\` measures one part: ${names.slice(0, -1).join(', ')} or ${names.at(-1)}.
 [README.md](README.md) describes the method and its limits.
+Hostler is built with a profile of its own load, which comes from short runs of most of these parts. The other programs are as Debian and npm have them, without such a profile. [Decision 39](../docs/decisions/0039-build-profile.md) says what it gains.
 
 ${verdictsPage(parts, Object.keys(SECTIONS))}
 ${parts.map(({ text }) => text).join('\n')}`;

@@ -42,6 +42,7 @@ ${counted(parts.flatMap(({ targets }) => targets))}
 ${measured(parts.map(({ result }) => result))}
 [All figures](../bench/RESULTS.md) has the machine, the versions, the method and every number. [The method](../bench/README.md) says what each part measures.
 Absolute times are valid for that machine. Ratios of runs side by side depend less on the machine, but they do.
+Hostler is built with a profile of its own load, which comes from short runs of most of these parts. The other programs are as Debian and npm have them, without such a profile. [Decision 39](decisions/0039-build-profile.md) says what it gains.
 
 ## What is not met
 
