@@ -48,8 +48,23 @@ export function pairedRatio(rows, pair) {
   return ratios.length === 0 ? null : { ...summary(ratios), values: ratios };
 }
 
+/**
+ * How `one` compares with the best of `others` in each round, which is not the same one in each: the ratio of a cost is largest with it. A
+ * round without one of them does not count.
+ */
+export function ratioToBest(rows, { one, others, value }) {
+  const ratios = roundsOf(rows).flatMap((round) => {
+    const own = rows.filter((row) => row.round === round);
+    const all = others.flatMap((other) => pairedRatios(own, { one, other, value }));
+    return all.length > 0 && all.length === others.length ? [Math.max(...all)] : [];
+  });
+  return ratios.length === 0 ? null : { ...summary(ratios), values: ratios };
+}
+
+const roundsOf = (rows) => [...new Set(rows.map((row) => row.round))].sort((a, b) => a - b);
+
 function pairedRatios(rows, { one, other, value }) {
-  const rounds = [...new Set(rows.map((row) => row.round))].sort((a, b) => a - b);
+  const rounds = roundsOf(rows);
   const find = (round, peer) => rows.find((row) => row.round === round && row.peer === peer);
   return rounds.flatMap((round) => {
     const pair = [find(round, one), find(round, other)];

@@ -1,5 +1,5 @@
 // The cache section of RESULTS.md. Knows the rows of results/cache.json and the targets set for them.
-import { median, pairedRatio, summary } from '../lib/statistics.mjs';
+import { median, pairedRatio, ratioToBest, summary } from '../lib/statistics.mjs';
 import { likeliest } from '../lib/zipf.mjs';
 import { CPU, PAIRED, number, origin, rounds, spread, table, troubles, verdict } from './format.mjs';
 
@@ -15,7 +15,7 @@ export function cacheSection(result) {
   const hits = cells.map(({ name }) => name).filter((name) => name !== 'tight');
   const judged = hits.map((name) => {
     const ratios = others.map((other) => pairedRatio(inCell(name), { one: 'hostler', other, value: cpu }));
-    const worst = ratios.length === 0 || ratios.includes(null) ? null : ratios.reduce((one, other) => (other.median > one.median ? other : one));
+    const worst = ratioToBest(inCell(name), { one: 'hostler', others, value: cpu });
     return { name: names[name], ratios, worst, met: verdict(worst, ({ median: middle }) => middle <= TARGET) };
   });
   const verdicts = judged.map(({ name, ratios, met }) => [name, ...ratios.map((ratio) => spread(ratio, 2)), met]);

@@ -1,5 +1,5 @@
 // The TLS section of RESULTS.md. Knows the rows of results/tls.json and the targets set for them.
-import { median, pairedRatio } from '../lib/statistics.mjs';
+import { median, pairedRatio, ratioToBest } from '../lib/statistics.mjs';
 import { AGREED, CPU, PAIRED, agreed, number, origin, rounds, spread, table, troubles } from './format.mjs';
 
 /** The targets: CPU at most this many times the better peer's. */
@@ -18,9 +18,7 @@ export function tlsSection(result) {
   const others = ['haproxy', 'nginx'].filter((peer) => peers.includes(peer));
   const judged = cells.map((cell) => {
     const ratios = others.map((other) => pairedRatio(inCell(cell), { one: 'hostler', other, value: cpu }));
-    // The better peer is the one with the worse ratio for Hostler.
-    const worst = ratios.includes(null) ? null : ratios.reduce((one, other) => (other.median > one.median ? other : one), { median: -Infinity });
-    const [limit, found] = [TARGETS[cell.name], others.length > 0 ? worst : null];
+    const [limit, found] = [TARGETS[cell.name], ratioToBest(inCell(cell), { one: 'hostler', others, value: cpu })];
     return { name: NAMES[cell.name], ratios, found, limit, verdict: agreed(found, (ratio) => ratio <= limit) };
   });
   const targets = judged.map(({ name, found, limit, verdict }) => [`${name}: CPU / the better of ${others.map((peer) => titles[peer]).join(' and ')}`, spread(found, 2), `<= ${number(limit, 1)}`, verdict]);

@@ -1,7 +1,7 @@
 // The computations behind the figures: median, percentiles, ratios of same-round pairs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agreement, jainIndex, median, pairedRatio, percentile, pooledPercentile, summary, summaryText } from '../lib/statistics.mjs';
+import { agreement, jainIndex, median, pairedRatio, percentile, pooledPercentile, ratioToBest, summary, summaryText } from '../lib/statistics.mjs';
 
 test('the median is the middle value, or the mean of the two middle ones', () => {
   assert.equal(median([9, 1, 5]), 5);
@@ -48,6 +48,15 @@ test('a ratio is the median over pairs of the same round, not of the medians', (
 test('a round without one of the two has no pair', () => {
   const rows = [{ round: 1, peer: 'a', cost: 1 }, { round: 2, peer: 'b', cost: 2 }];
   assert.equal(pairedRatio(rows, { one: 'a', other: 'b', value: ({ cost }) => cost }), null);
+});
+
+test('the best of several peers is another one in each round', () => {
+  const costs = { 1: { a: 6, b: 4, c: 6 }, 2: { a: 6, b: 12, c: 3 }, 3: { a: 6, b: 6, c: 8 }, 4: { a: 6, b: 1 } };
+  const rows = Object.entries(costs).flatMap(([round, each]) => Object.entries(each).map(([peer, cost]) => ({ round: Number(round), peer, cost })));
+  const value = ({ cost }) => cost;
+  assert.deepEqual(ratioToBest(rows, { one: 'a', others: ['b', 'c'], value }), { median: 1.5, min: 1, max: 2, count: 3, values: [1.5, 2, 1] });
+  assert.equal(ratioToBest(rows, { one: 'a', others: ['d', 'c'], value }), null);
+  assert.equal(ratioToBest(rows, { one: 'a', others: [], value }), null);
 });
 
 test('a summary has its smallest and largest value', () => {
