@@ -7,7 +7,7 @@ import { duration } from '../lib/progress.mjs';
 const MET = 'met';
 const UNEXPLAINED = 'not explained yet';
 
-/** `parts`: each with its raw `result` and its `targets`, as [name, measured, wanted, verdict]. `names`: all parts that there are. */
+/** `parts`: each with its raw `result`, its `text`, and its `targets` as [name, measured, wanted, verdict]. `names`: all parts that there are. */
 export function verdictsPage(parts, names) {
   const all = parts.flatMap(({ result, targets }) => targets.map((target) => ({ part: result.scenario, target })));
   const open = all.filter(({ target: [, , , verdict] }) => verdict !== MET);
