@@ -47,8 +47,8 @@ the kernel takes.
 
 ${table(['cell', ...columns.flatMap((other) => [`/ ${SHORT[other]}`, `<= ${number(TARGETS[other], 2)}`]), '/ nginx'], verdicts)}
 
-What the relay takes, divided by what the peers take. No proxy that serves each request by the same four system calls comes below these ratios, whatever it does
-in user space:
+What the relay takes, divided by what the peers take. A proxy that serves each request by the same four system calls, and finds as many requests in a turn, does
+not come below these ratios by what it does in user space:
 
 ${table(['cell', ...['haproxy', 'chain'].map((other) => `the relay / ${SHORT[other]} (target of Hostler: ${number(TARGETS[other], 2)})`)], floors)}
 
