@@ -81,12 +81,16 @@ ${tunnels ? TUNNELS : '        proxy_set_header Connection "";'}
 `;
 }
 
-/** At most so many requests in a second of each client, and a burst of two seconds. The load generator says which client it is. */
+/**
+ * At most so many requests in a second of each client, and a burst of two seconds. The load generator says which client it is. By default
+ * nginx writes a line into the error log for each refusal; no peer logs one here.
+ */
 function limited(rate) {
   return `    set_real_ip_from 127.0.0.1;
     real_ip_header X-Forwarded-For;
     limit_req_zone $binary_remote_addr zone=clients:10m rate=${rate}r/s;
     limit_req zone=clients burst=${2 * rate} nodelay;
+    limit_req_log_level info;
 `;
 }
 
