@@ -48,7 +48,7 @@ impl Folder {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let opened = match self.blocking {
             Blocking::None => at_hand(open_below_at_hand(&self.fd, path, flags))?,
-            Blocking::Any => match open_below(&self.fd, path, flags) {
+            Blocking::Any => match again_while_renamed(|| open_below(&self.fd, path, flags)) {
                 // An old kernel, another system, or a sandbox that blocks the call.
                 Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags)?,
                 opened => opened?,
@@ -62,6 +62,22 @@ impl Folder {
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
+}
+
+/// How often a file is opened again. A rename on another CPU takes about as long as one attempt, so two or three are enough.
+const ATTEMPTS: usize = 100;
+
+/// Opens again what the kernel could not decide: if anything on the machine is renamed while a symbolic link with `..` is followed, the kernel
+/// does not know whether that leads out of the folder.
+fn again_while_renamed<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    let mut opened = open();
+    for _ in 1..ATTEMPTS {
+        if !matches!(opened, Err(Errno::AGAIN)) {
+            break;
+        }
+        opened = open();
+    }
+    opened
 }
 
 /// An attempt without waiting has failed. If the reason may be the missing wait, the error is `WouldBlock`, and the caller tries again on
@@ -99,6 +115,7 @@ fn step_by_step(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd,
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -132,6 +149,40 @@ mod tests {
         for name in ["far/secret", "leak", "relative", "loop", "magic", "sub/file/x", "none", "../x"] {
             assert!(folder.open(Path::new(name)).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_rename_elsewhere_does_not_hide_a_file_behind_a_link() {
+        let (inside, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::create_dir(inside.path().join("sub")).unwrap();
+        std::fs::write(inside.path().join("file"), "f").unwrap();
+        symlink("../file", inside.path().join("sub/link")).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
+        let (one, other) = (elsewhere.path().join("one"), elsewhere.path().join("other"));
+        std::fs::write(&one, "1").unwrap();
+        let is_over = AtomicBool::new(false);
+        let failure = std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::fs::rename(&one, &other).unwrap();
+                    std::fs::rename(&other, &one).unwrap();
+                }
+            });
+            let failure = (0..20_000).find_map(|_| folder.open(Path::new("sub/link")).err());
+            is_over.store(true, Ordering::Relaxed);
+            failure
+        });
+        assert!(failure.is_none(), "{failure:?}");
+    }
+
+    #[test]
+    fn a_file_that_can_never_be_opened_is_given_up() {
+        let mut attempts = 0;
+        let opened = again_while_renamed(|| {
+            attempts += 1;
+            Err::<(), _>(Errno::AGAIN)
+        });
+        assert_eq!((opened, attempts), (Err(Errno::AGAIN), ATTEMPTS));
     }
 
     #[test]
