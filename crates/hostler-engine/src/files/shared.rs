@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
 
 use foldhash::HashMap;
 
@@ -24,6 +25,20 @@ type FileId = (u64, u64);
 
 fn id_of(about: &Metadata) -> FileId {
     (about.dev(), about.ino())
+}
+
+/// Tells a file from one that had its inode before: a new file often gets the inode of a file that was removed.
+#[derive(Debug, PartialEq, Eq)]
+enum FileAge {
+    /// When it was made, since 1970.
+    Made(Duration),
+    /// When it was last changed, in seconds and nanoseconds: for a file system that does not tell when a file was made.
+    Changed(i64, i64),
+}
+
+fn age_of(about: &Metadata) -> FileAge {
+    let made = about.created().ok().and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok());
+    made.map_or_else(|| FileAge::Changed(about.ctime(), about.ctime_nsec()), FileAge::Made)
 }
 
 pub(super) struct OpenFiles {
@@ -86,6 +101,7 @@ pub(super) struct ClosedFile {
     folder: PathBuf,
     path: PathBuf,
     id: FileId,
+    age: FileAge,
 }
 
 impl FileHandle {
@@ -97,7 +113,10 @@ impl FileHandle {
     fn among(open: &Arc<OpenFiles>, file: File, about: &Metadata, folder: &Path, path: PathBuf) -> Self {
         match open.keep(file, about) {
             Some(file) => Self::Open(file),
-            None => Self::Closed(Arc::new(ClosedFile { folder: folder.into(), path, id: id_of(about) })),
+            None => {
+                let (id, age) = (id_of(about), age_of(about));
+                Self::Closed(Arc::new(ClosedFile { folder: folder.into(), path, id, age }))
+            }
         }
     }
 
@@ -121,7 +140,7 @@ impl FileHandle {
 impl ClosedFile {
     fn open(&self) -> io::Result<File> {
         match Folder::at(&self.folder, Blocking::Any)?.open(&self.path)? {
-            Opened::File(file, about) if id_of(&about) == self.id => Ok(file),
+            Opened::File(file, about) if id_of(&about) == self.id && age_of(&about) == self.age => Ok(file),
             _ => Err(io::Error::other(
                 "it was replaced while it was sent, and too many files are open to keep it",
             )),
@@ -170,5 +189,18 @@ mod tests {
         std::fs::write(folder.path().join("new"), "new").unwrap();
         std::fs::rename(folder.path().join("new"), folder.path().join("a")).unwrap();
         assert!(old.read_exact_at(&mut [0; 3], 0).is_err());
+    }
+
+    #[test]
+    fn a_file_that_got_the_inode_of_a_removed_one_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "new").unwrap();
+        let about = std::fs::metadata(folder.path().join("a")).unwrap();
+        let closed =
+            |age| ClosedFile { folder: folder.path().into(), path: "a".into(), id: id_of(&about), age };
+        assert!(closed(age_of(&about)).open().is_ok());
+        for age in [FileAge::Made(Duration::from_secs(1)), FileAge::Changed(1, 0)] {
+            assert!(closed(age).open().is_err());
+        }
     }
 }
