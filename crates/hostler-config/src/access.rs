@@ -23,6 +23,26 @@ pub fn folder(path: &Path) -> Result<(), String> {
     }
 }
 
+/// Whether a path is on a local file system. On a network file system, opening a file may wait for the network even if its name is cached.
+#[cfg(target_os = "linux")]
+pub fn is_on_local_disk(path: &Path) -> bool {
+    const EXT: u32 = 0xEF53;
+    const XFS: u32 = 0x5846_5342;
+    const BTRFS: u32 = 0x9123_683E;
+    const F2FS: u32 = 0xF2F5_2010;
+    const TMPFS: u32 = 0x0102_1994;
+    const OVERLAY: u32 = 0x794C_7630;
+    let known = [EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAY];
+    // The number has 32 bits, but its type differs between platforms.
+    rustix::fs::statfs(path).is_ok_and(|about| known.contains(&(about.f_type as u32)))
+}
+
+/// Only Linux can promise not to wait, so all others are treated as a network file system.
+#[cfg(not(target_os = "linux"))]
+pub fn is_on_local_disk(_: &Path) -> bool {
+    false
+}
+
 /// A file that may be read. To open a named pipe would wait until another program writes to it.
 pub fn file(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {

@@ -47,6 +47,7 @@ impl Resolver<'_> {
         let immutable = written.immutable.iter().enumerate();
         let immutable = immutable.filter_map(|(at, text)| self.path_pattern(&list.index(at), text)).collect();
         Some(StaticFiles {
+            is_local: access::is_on_local_disk(&dir),
             dir,
             index,
             fallback,

@@ -67,6 +67,9 @@ impl fmt::Debug for LoadedFile {
 pub struct StaticFiles {
     /// The folder. It existed when the configuration was loaded.
     pub dir: PathBuf,
+    /// It is on a local disk. A network file system may not answer that question, so it is asked where the configuration is loaded: the
+    /// control thread does not wait there.
+    pub is_local: bool,
     /// A plain name.
     pub index: Option<String>,
     /// Relative to the folder. The file existed when the configuration was loaded.

@@ -44,6 +44,12 @@ fn files_are_a_folder_or_a_table() {
 }
 
 #[test]
+fn a_folder_whose_files_are_on_no_local_disk_is_told_from_others() {
+    let site = with_files("[[routes]]\nmatch = \"*\"\nstatic = \"/proc\"\n");
+    assert!(matches!(&site.config().routes[0].target, Target::Static(files) if !files.is_local));
+}
+
+#[test]
 fn geo_headers_needs_geo_data() {
     let route = |target: &str| {
         format!("pools.app.members = [\"a:1\"]\n[[routes]]\nmatch = \"*\"\n{target}\ngeo_headers = true\n")

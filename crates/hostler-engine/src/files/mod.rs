@@ -39,15 +39,12 @@ pub struct Files {
     settings: Arc<StaticFiles>,
     /// The route matches all paths below its own, so a request for a folder reaches it with the slash too.
     takes_below: bool,
-    /// The folder is on a local disk, so files in the page cache are read on the request's thread.
-    is_local: bool,
 }
 
 impl Files {
     /// `takes_below`: the route matches all paths below its own. The folder need not exist now: each request looks for it again.
     pub fn new(settings: StaticFiles, takes_below: bool) -> Self {
-        let is_local = system::is_local(&settings.dir);
-        Self { settings: Arc::new(settings), takes_below, is_local }
+        Self { settings: Arc::new(settings), takes_below }
     }
 
     pub fn folder(&self) -> &Path {
@@ -78,7 +75,9 @@ impl Files {
             takes_page: takes_page(exchange),
             encoding: plan.map(|plan| Box::new((plan.clone(), fields.clone()))),
         };
-        let found = match self.is_local.then(|| serve::serve(&self.settings, &asked, Blocking::None)) {
+        // On a local disk, files in the page cache are read on the request's thread.
+        let at_once = self.settings.is_local.then(|| serve::serve(&self.settings, &asked, Blocking::None));
+        let found = match at_once {
             None | Some(Err(Miss::WouldWait)) => {
                 let settings = self.settings.clone();
                 let looking = on_blocking_thread(move || Ok(serve::serve(&settings, &asked, Blocking::Any)));

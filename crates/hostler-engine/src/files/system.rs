@@ -1,8 +1,6 @@
 //! What only the kernel can do when a file is opened and read: on Linux, and what stands in for it on other systems. Knows no HTTP.
 
-pub(super) use self::kernel::{
-    FOLDER, folder_at_hand, is_local, open_below, open_below_at_hand, read_cached,
-};
+pub(super) use self::kernel::{FOLDER, folder_at_hand, open_below, open_below_at_hand, read_cached};
 
 #[cfg(target_os = "linux")]
 mod kernel {
@@ -11,7 +9,7 @@ mod kernel {
     use std::path::Path;
 
     use rustix::fd::OwnedFd;
-    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2, statfs};
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
     use rustix::io::{ReadWriteFlags, Result, preadv2};
 
     /// How a folder is opened: only as a place in the tree, which needs no right to list it.
@@ -38,20 +36,6 @@ mod kernel {
     /// Reads what is in the page cache.
     pub fn read_cached(file: &File, place: &mut [u8], at: u64) -> Result<usize> {
         preadv2(file, &mut [IoSliceMut::new(place)], at, ReadWriteFlags::NOWAIT)
-    }
-
-    /// Whether the path is on a local file system. On a network file system, opening a file may wait for the network even if its name is
-    /// cached.
-    pub fn is_local(path: &Path) -> bool {
-        const EXT: u32 = 0xEF53;
-        const XFS: u32 = 0x5846_5342;
-        const BTRFS: u32 = 0x9123_683E;
-        const F2FS: u32 = 0xF2F5_2010;
-        const TMPFS: u32 = 0x0102_1994;
-        const OVERLAY: u32 = 0x794C_7630;
-        let known = [EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAY];
-        // The number has 32 bits, but its type differs between platforms.
-        statfs(path).is_ok_and(|about| known.contains(&(about.f_type as u32)))
     }
 }
 
@@ -81,9 +65,5 @@ mod kernel {
 
     pub fn read_cached(_: &File, _: &mut [u8], _: u64) -> Result<usize> {
         Err(Errno::NOSYS)
-    }
-
-    pub fn is_local(_: &Path) -> bool {
-        false
     }
 }
