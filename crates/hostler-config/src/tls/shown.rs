@@ -18,6 +18,8 @@ pub struct Certificates {
     exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
     /// By the part after `*.`.
     wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// For other names, and for clients that ask for none: the first certificate, and those for the same names.
+    default: Vec<Arc<CertifiedKey>>,
     /// Whether a client that asks for another name, or for none, gets no certificate.
     strict: bool,
 }
@@ -35,6 +37,10 @@ impl Certificates {
                 names.entry(name.to_owned()).or_default().push(certificate.key.clone());
             }
         }
+        if let Some(first) = all.first() {
+            let alike = all.iter().filter(|other| has_names_of(first, other));
+            made.default = alike.map(|certificate| certificate.key.clone()).collect();
+        }
         Self { all, ..made }
     }
 
@@ -48,20 +54,26 @@ impl Certificates {
         let named = name.and_then(|name| {
             // Some clients send the final dot of `https://example.com./`. RFC 6066 allows none, but routes take both for the same host.
             let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-            let wildcard = || self.wildcard.get(name.split_once('.')?.1);
-            self.exact.get(&name).or_else(wildcard)
+            let wildcard = name.split_once('.').and_then(|(_, rest)| self.wildcard.get(rest));
+            best(self.exact.get(&name).into_iter().chain(wildcard).flatten(), &suits)
         });
         match named {
-            Some(named) => named.iter().find(|key| suits(key)).or(named.first()).cloned(),
-            None if self.strict => None,
-            None => {
-                let first = self.all.first()?;
-                let alike = self.all.iter().filter(|other| other.names == first.names);
-                let suiting = alike.map(|other| &other.key).find(|key| suits(key));
-                Some(suiting.unwrap_or(&first.key).clone())
-            }
+            None if !self.strict => best(self.default.iter(), &suits),
+            named => named,
         }
     }
+}
+
+/// The first one that suits, or else the first one.
+fn best<'a>(
+    mut keys: impl Iterator<Item = &'a Arc<CertifiedKey>> + Clone,
+    suits: &impl Fn(&CertifiedKey) -> bool,
+) -> Option<Arc<CertifiedKey>> {
+    keys.clone().find(|key| suits(key)).or_else(|| keys.next()).cloned()
+}
+
+fn has_names_of(one: &Certificate, other: &Certificate) -> bool {
+    one.names.len() == other.names.len() && one.names.iter().all(|name| other.names.contains(name))
 }
 
 /// The current certificates, for handshakes that begin now. They can be replaced at any time.
@@ -102,7 +114,8 @@ mod tests {
 
     #[test]
     fn the_first_suitable_certificate_for_a_name_is_chosen() {
-        let names: &[&[&str]] = &[&["a.test"], &["a.test"], &["*.c.test", "b.test"], &["b.test"]];
+        let names: &[&[&str]] =
+            &[&["a.test"], &["a.test"], &["*.c.test", "b.test"], &["b.test"], &["y.c.test"]];
         let (lax, strict) = (certificates(names, false), certificates(names, true));
         for (name, suits, expected) in [
             (Some("a.test"), &[0, 1][..], Some(0)),
@@ -114,6 +127,10 @@ mod tests {
             (Some("a.test"), &[2], Some(0)),
             (Some("b.test"), &[3], Some(3)),
             (Some("x.c.test"), &[0, 1, 2, 3], Some(2)),
+            (Some("y.c.test"), &[2, 4], Some(4)),
+            // The wildcard has the other kind of key.
+            (Some("y.c.test"), &[2], Some(2)),
+            (Some("y.c.test"), &[3], Some(4)),
         ] {
             assert_eq!(found(&lax, name, suits), expected, "{name:?} {suits:?}");
             assert_eq!(found(&strict, name, suits), expected, "{name:?} {suits:?}");
@@ -125,5 +142,12 @@ mod tests {
             assert_eq!(found(&lax, name, &[2, 3]), Some(0));
             assert_eq!(found(&strict, name, &[0, 1, 2, 3]), None);
         }
+    }
+
+    #[test]
+    fn the_default_has_its_other_kinds_of_keys_also_with_its_names_in_another_order() {
+        let others = certificates(&[&["a.test", "b.test"], &["a.test"], &["b.test", "a.test"]], false);
+        assert_eq!(found(&others, None, &[1, 2]), Some(2));
+        assert_eq!(found(&others, None, &[1]), Some(0));
     }
 }
