@@ -37,6 +37,7 @@ fn with_files(text: &str) -> Site {
     let nameless = trust.vouch_for(&["192.0.2.1"]);
     let broken_off = &one.cert[..one.cert.len() / 2];
     let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let old_encrypted = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n";
     for (name, text) in [
         ("a.pem", &*one.cert),
         ("a.key", &one.key),
@@ -49,6 +50,8 @@ fn with_files(text: &str) -> Site {
         ("half.pem", broken_off),
         ("empty.pem", "nothing\n"),
         ("encrypted.key", encrypted),
+        ("old_encrypted.key", old_encrypted),
+        ("marked.pem", &format!("\u{feff}{}", one.cert)),
         ("weak.key", WEAK_KEY),
         ("strange.key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
         ("one_line.key", "-----BEGIN PRIVATE KEY----- c2VjcmV0 -----END PRIVATE KEY-----\n"),
@@ -123,12 +126,20 @@ fn a_bad_certificate_file_is_reported_with_the_reason() {
             r#"hostler.toml:3:41: tls.certificates[0].key: FOLDER/a.pem: it has no private key; it has "CERTIFICATE""#
         ]],
     );
-    check(
-        &pair("a.pem", "encrypted.key"),
-        expect![
-            "hostler.toml:3:41: tls.certificates[0].key: FOLDER/encrypted.key: the private key has a passphrase; Hostler needs a key without one, in a file that only Hostler can read"
-        ],
-    );
+}
+
+#[test]
+fn a_key_with_a_passphrase_is_no_damaged_one() {
+    for file in ["encrypted.key", "old_encrypted.key"] {
+        let said = with_files(&format!("[tls]\nlisten = \":8443\"\n{}", pair("a.pem", file))).load();
+        let why = format!("{file}: the private key has a passphrase; Hostler needs a key without one");
+        assert!(said.unwrap_err().to_string().contains(&why), "{file}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_hides_no_certificate() {
+    check(&pair("marked.pem", "a.key"), expect![""]);
 }
 
 #[test]

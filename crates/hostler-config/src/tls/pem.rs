@@ -14,6 +14,10 @@ const LARGEST: u64 = 4 << 20;
 /// What the first line of a section begins and ends with.
 const BEGIN: &[u8] = b"-----BEGIN ";
 const DASHES: &[u8] = b"-----";
+/// An editor may have put it before the first line, which the library would then not find: it has no meaning in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const PASSPHRASE: &str =
+    "the private key has a passphrase; Hostler needs a key without one, in a file that only Hostler can read";
 /// The labels of certificates and keys are shorter.
 const LONGEST_LABEL: usize = 24;
 
@@ -50,6 +54,8 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     let text = read(path)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
         let why = match error {
+            // The library takes the lines that say so for a part of the key, and the key for damaged.
+            _ if contains(&text, b"Proc-Type: 4,ENCRYPTED") => PASSPHRASE.into(),
             pem::Error::NoItemsFound => nothing(&text, "private key"),
             error => malformed(&error),
         };
@@ -70,7 +76,11 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     if about.len() > LARGEST {
         return Err(FileError::new(path, "is larger than 4 MiB; it must be a PEM file"));
     }
-    std::fs::read(path).map_err(refuse)
+    let mut text = std::fs::read(path).map_err(refuse)?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(text)
 }
 
 /// The error for a file without the wanted item. It names what the file has instead.
@@ -78,9 +88,8 @@ fn nothing(text: &[u8], wanted: &str) -> String {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let labels = lines.filter_map(|line| line.strip_prefix(BEGIN)?.strip_suffix(DASHES));
     let labels: Vec<_> = labels.map(label).collect();
-    if labels.iter().any(|label| label.starts_with("ENCRYPTED")) || contains(text, b"Proc-Type: 4,ENCRYPTED")
-    {
-        return "the private key has a passphrase; Hostler needs a key without one, in a file that only Hostler can read".into();
+    if labels.iter().any(|label| label.starts_with("ENCRYPTED")) {
+        return PASSPHRASE.into();
     }
     match labels.first() {
         Some(label) => format!("it has no {wanted}; it has \"{label}\""),
