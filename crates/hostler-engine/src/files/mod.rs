@@ -39,12 +39,15 @@ pub struct Files {
     settings: Arc<StaticFiles>,
     /// The route matches all paths below its own, so a request for a folder reaches it with the slash too.
     takes_below: bool,
+    /// What is no file goes to an app.
+    is_before_app: bool,
 }
 
 impl Files {
-    /// `takes_below`: the route matches all paths below its own. The folder need not exist now: each request looks for it again.
-    pub fn new(settings: StaticFiles, takes_below: bool) -> Self {
-        Self { settings: Arc::new(settings), takes_below }
+    /// `takes_below`: the route matches all paths below its own. `is_before_app`: what is no file goes to an app. The folder need not exist now:
+    /// each request looks for it again.
+    pub fn new(settings: StaticFiles, takes_below: bool, is_before_app: bool) -> Self {
+        Self { settings: Arc::new(settings), takes_below, is_before_app }
     }
 
     pub fn folder(&self) -> &Path {
@@ -57,6 +60,8 @@ impl Files {
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
         let mut place = match place(path, self.settings.dotfiles) {
             Ok(place) => place,
+            // An app may have such paths, for example with a URL in them.
+            Err(PlaceError::DoubledSlash) if self.is_before_app => return Err(NotServed::Missing(None)),
             Err(PlaceError::DoubledSlash) => return Ok(redirect(&single_slashes(exchange))),
             Err(PlaceError::Never) => return Err(NotServed::Missing(None)),
         };
@@ -88,6 +93,12 @@ impl Files {
         match found {
             Ok(FileLookup::Answer(served)) => Ok(served),
             Ok(FileLookup::FolderWithoutSlash) => Ok(redirect(&with_slash(exchange))),
+            // Some builds remove the folder and make it again.
+            Err(Miss::NotServed(NotServed::Unreadable(error)))
+                if self.is_before_app && error.kind() == io::ErrorKind::NotFound =>
+            {
+                Err(NotServed::Missing(None))
+            }
             Err(Miss::NotServed(why)) => Err(why),
             Err(Miss::WouldWait) => Err(NotServed::Unreadable(io::ErrorKind::WouldBlock.into())),
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hostler_testkit::upstream;
+use hostler_testkit::{ok, upstream};
 
 use crate::compression::page;
 use crate::files::{ask, plan};
@@ -66,6 +66,20 @@ async fn files_may_come_before_a_pool() {
     site.get("/x?q").await.assert_status(308).assert_field("location", "./x/?q");
     site.get("/x/").await.assert_ok("<p>home");
     site.get("/x/users").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn an_app_behind_files_gets_what_names_no_file_as_it_was_sent() {
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let files_first = plan("[[routes]]\nmatch = '*'\npool = 'app'\nstatic = 'public'").with("app", &app);
+    let site = files_first.start().await;
+    for path in ["/proxy/https://a.test/b.png?w=1", "/docs//index.html", "/a/"] {
+        site.get(path).await.assert_ok(path);
+    }
+    std::fs::rename(site.folder().join("public"), site.folder().join("old")).unwrap();
+    site.get("/app.js").await.assert_ok("/app.js");
+    std::fs::rename(site.folder().join("old"), site.folder().join("public")).unwrap();
+    site.get("/app.js").await.assert_ok("let a = 1;");
 }
 
 #[tokio::test]
