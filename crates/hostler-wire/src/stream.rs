@@ -106,6 +106,14 @@ impl Stream {
         }
     }
 
+    /// Tells the other side that the connection ends in order, as far as that needs no wait: TLS has a message for it. Then drop the stream.
+    pub fn say_end(&mut self) {
+        if let Self::Tls(stream) = self {
+            // An error means that the other side is gone.
+            let _ = Pin::new(stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
     /// The TCP connection: the stream itself, or the one below TLS.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {

@@ -204,7 +204,11 @@ impl Shard {
         origin: ConnectionOrigin,
         open: OpenConnection,
     ) {
-        while let Some(first) = idle.first_bytes(&self).await {
+        loop {
+            let Some(first) = idle.first_bytes(&self).await else {
+                idle.stream.say_end();
+                break;
+            };
             match Box::pin(self.serve_requests(idle, first, &origin)).await {
                 AfterHttp1::Nothing => break,
                 AfterHttp1::Idle(again) => idle = again,
@@ -230,7 +234,10 @@ impl Shard {
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(NextHead::Read) => {}
-                Ok(NextHead::None) => return AfterHttp1::Nothing,
+                Ok(NextHead::None) => {
+                    client.stream.say_end();
+                    return AfterHttp1::Nothing;
+                }
                 Ok(NextHead::Idle) => return AfterHttp1::Idle(client.into_idle()),
                 Err(_) if client.has_prior_knowledge() => {
                     let (stream, read) = client.into_read();

@@ -124,6 +124,19 @@ async fn a_complete_answer_ends_with_close_notify_and_a_truncated_one_without() 
 }
 
 #[tokio::test]
+async fn an_idle_connection_ends_with_close_notify() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, &format!("server.idle_timeout = '700ms'\n{ONE}"), &app).await;
+    let clients = tls_clients(&trust);
+    let silent = clients.connect("a.test", site.tls_address()).await;
+    let mut client = clients.connect("a.test", site.tls_address()).await;
+    client.get("/").await.assert_ok("ok");
+    for mut idle in [silent, client] {
+        assert_eq!(idle.rest().await, (String::new(), ConnectionEnding::Cut));
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_ends_without_close_notify_is_not_complete() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
