@@ -68,6 +68,9 @@ pub(super) fn choose(
 }
 
 fn at_place(folder: &Folder, settings: &StaticFiles, asked: &FileRequest) -> Result<Option<Chosen>, Miss> {
+    if asked.place.is_no_file {
+        return Err(nothing(None));
+    }
     let (path, slash) = (&asked.place.path, asked.place.ends_in_slash);
     let is_folder = match look(folder, path)? {
         Opened::File(file, about) if !slash => {

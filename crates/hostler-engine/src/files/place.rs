@@ -14,12 +14,14 @@ pub(super) struct FilePath {
     pub path: PathBuf,
     /// The request path ends with a slash.
     pub ends_in_slash: bool,
+    /// No file has this name: an encoded slash or NUL is in it, for which `_` stands here. It may be a path of a single-page app.
+    pub is_no_file: bool,
 }
 
 /// Why a path maps to no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlaceError {
-    /// No file can have this name, or files of this name are hidden.
+    /// It is no path, or files of this name are hidden.
     Never,
     /// A path with `//`. Collapsing it to one slash here would bypass the routes, which match the path as it is.
     DoubledSlash,
@@ -29,7 +31,7 @@ pub(super) enum PlaceError {
 pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, PlaceError> {
     let segments = path.strip_prefix(b"/").ok_or(PlaceError::Never)?;
     let mut kept: Vec<Cow<'_, [u8]>> = Vec::new();
-    let mut ends_in_slash = false;
+    let (mut ends_in_slash, mut is_no_file) = (false, false);
     let mut segments = segments.split(|&byte| byte == b'/').peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
@@ -40,16 +42,19 @@ pub(super) fn place(path: &[u8], dotfiles: bool) -> Result<FilePath, PlaceError>
             b"" => return Err(PlaceError::DoubledSlash),
             b"." => {}
             b".." => drop(kept.pop()),
-            // An encoded slash or NUL is never part of a file name.
-            odd if memchr::memchr2(b'/', 0, odd).is_some() => return Err(PlaceError::Never),
             hidden if hidden.starts_with(b".") && !dotfiles && !is_well_known(hidden, kept.len()) => {
                 return Err(PlaceError::Never);
+            }
+            odd if memchr::memchr2(b'/', 0, odd).is_some() => {
+                is_no_file = true;
+                let plain = |byte: &u8| if matches!(byte, b'/' | 0) { b'_' } else { *byte };
+                kept.push(odd.iter().map(plain).collect());
             }
             _ => kept.push(name),
         }
     }
     let path = kept.join(&b'/');
-    Ok(FilePath { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash })
+    Ok(FilePath { path: PathBuf::from(OsString::from_vec(path)), ends_in_slash, is_no_file })
 }
 
 /// Whether the path, as it was sent, is that of a folder to a browser that resolves relative links.
@@ -107,15 +112,19 @@ mod tests {
             "/.git/config",
             "/a/.env",
             "/%2eenv",
-            "/a%2Fb",
-            "/..%2f..%2fetc",
-            "/a%00.txt",
             "/a/.well-known/x",
+            "/a%2Fb/.env",
+            "/..%2f..%2fetc",
             "*",
             "",
         ] {
             assert_eq!(found(path), Err(PlaceError::Never), "{path}");
         }
+        for (path, expected) in [("/a%2Fb", "a_b"), ("/a%00.txt", "a_.txt"), ("/a%2F..%2F/b", "a_.._/b")] {
+            let place = place(path.as_bytes(), false).unwrap();
+            assert_eq!((place.path.to_str().unwrap(), place.is_no_file), (expected, true), "{path}");
+        }
+        assert!(!place(b"/a_b", false).unwrap().is_no_file);
         assert_eq!(place(b"/.env", true).unwrap().path, PathBuf::from(".env"));
         for path in ["//", "//a", "/a//b", "/a//", "/..//a"] {
             assert_eq!(found(path), Err(PlaceError::DoubledSlash), "{path}");

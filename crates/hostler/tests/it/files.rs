@@ -238,10 +238,14 @@ async fn the_spa_page_replaces_missing_pages_and_never_missing_assets() {
             .assert_field("content-type", "text/html; charset=utf-8");
     }
     site.get("/users/7").await.assert_ok("<p>home");
+    for path in ["/package/@scope%2Fname", "/package/@scope%2Fname/"] {
+        site.get(path).await.assert_ok("<p>home");
+    }
     ask(&site, "HEAD /users/7", "").await.assert_status(200);
-    for path in ["/assets/gone.js", "/logo.png", "/x/style.css", "/app.js.map", "/old.html"] {
+    for path in ["/assets/gone.js", "/logo.png", "/x/style.css", "/app.js.map", "/old.html", "/a%2Fold.js"] {
         ask(&site, &format!("GET {path}"), "Accept: text/html,*/*").await.assert_refused(404, "no_file");
     }
+    site.get("/..%2f..%2fsecret").await.assert_refused(404, "no_file");
     ask(&site, "GET /api/users", "Accept: application/json").await.assert_refused(404, "no_file");
     site.post("/users/7", "x").await.assert_refused(405, "method");
 }
