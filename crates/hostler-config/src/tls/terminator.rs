@@ -101,10 +101,9 @@ impl Terminator {
         let memory = self.memory(&handshake.clients)?;
         config.ticketer = memory.tickets;
         config.session_storage = memory.sessions;
-        config.alpn_protocols = match handshake.http2 {
-            true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-            false => vec![b"http/1.1".to_vec()],
-        };
+        let protocols: &[&[u8]] = &[b"h2", b"http/1.1", b"http/1.0"];
+        let protocols = if handshake.http2 { protocols } else { &protocols[1..] };
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::new(config))
     }
 

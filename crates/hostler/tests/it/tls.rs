@@ -213,9 +213,13 @@ async fn a_redirect_to_https_uses_the_public_port() {
 async fn http2_is_negotiated_if_both_sides_support_it() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
-    for (offered, agreed) in
-        [(&["h2", "http/1.1"][..], "h2"), (&["http/1.1", "h2"], "h2"), (&["http/1.1"], "http/1.1"), (&[], "")]
-    {
+    for (offered, agreed) in [
+        (&["h2", "http/1.1"][..], "h2"),
+        (&["http/1.1", "h2"], "h2"),
+        (&["http/1.0", "http/1.1"], "http/1.1"),
+        (&["http/1.0"], "http/1.0"),
+        (&[], ""),
+    ] {
         let clients = tls_clients(&trust).speaking(offered);
         let client = clients.connect("a.test", site.tls_address()).await;
         assert_eq!(client.alpn(), agreed, "{offered:?}");
