@@ -55,8 +55,9 @@ pub struct Tls {
     pub public_port: Option<Count<1, 65535>>,
     /// How long browsers must use HTTPS for this site (`Strict-Transport-Security`, RFC 6797). Example: `"1year"`.
     ///
-    /// Every response over TLS has the field. It replaces the field of an app. The long form is `{ max_age =
-    /// "2years", include_subdomains = true, preload = true }`.
+    /// Every response over TLS has the field, except the refusal of a malformed request and the response to a
+    /// health check. It replaces the field of an app. The long form is `{ max_age = "2years", include_subdomains =
+    /// true, preload = true }`.
     #[schemars(with = "TextOr<Hsts>", extend("x-default" = "none"))]
     pub hsts: Option<TextOr<Hsts>>,
 }
