@@ -119,9 +119,14 @@ fn begin(
 
 fn describe_content(head: &mut ResponseHead, chosen: &Chosen) {
     head.fields.add(b"Content-Type", content_type(&chosen.path).as_bytes());
-    if let Some(coding) = chosen.coding {
-        head.fields.add(b"Content-Encoding", coding.name().as_bytes());
+    if let Some(coding) = chosen.coding.map(|coding| coding.name()).or_else(|| own_coding(&chosen.path)) {
+        head.fields.add(b"Content-Encoding", coding.as_bytes());
     }
+}
+
+/// An SVG that was compressed when it was made. It has the media type of an SVG, so only this tells a browser.
+fn own_coding(path: &Path) -> Option<&'static str> {
+    (path.extension()? == "svgz").then_some("gzip")
 }
 
 fn write_validators(head: &mut ResponseHead, there: &FileValidators) {

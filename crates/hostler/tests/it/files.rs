@@ -22,6 +22,7 @@ pub(crate) fn plan(config: &str) -> SitePlan {
         ("app.js.br", "BROTLI"),
         ("app.js.gz", "GZIP"),
         ("logo.svg", "<svg/>"),
+        ("logo.svgz", "GZIP"),
         ("noext", "?"),
         ("empty.txt", ""),
         ("a b\u{e9}.txt", "odd name"),
@@ -84,6 +85,9 @@ async fn a_file_has_all_fields_that_caches_and_browsers_need() {
     ] {
         site.get(path).await.assert_status(200).assert_field("content-type", kind);
     }
+    let drawing = site.get("/logo.svgz").await;
+    drawing.assert_ok("GZIP").assert_field("content-encoding", "gzip");
+    drawing.assert_field("content-type", "image/svg+xml; charset=utf-8");
     site.get("/a%20b%C3%A9.txt?x=1").await.assert_ok("odd name");
 }
 
