@@ -19,6 +19,10 @@ use super::served::{NotServed, ServedFile};
 /// Caches may keep the file for a year without validation.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
+/// The year 2001. Tools that make the same file each time give all files one date before it: 1970, 1980 (zip), 1985 (`npm pack`), 2000 (Bazel).
+/// The inode's change time is better then.
+const FIRST_DATE: i64 = 978_307_200;
+
 pub(super) enum FileLookup {
     Answer(ServedFile),
     /// The path is a folder without a slash at the end: relative links in its pages would point elsewhere.
@@ -156,8 +160,7 @@ fn write_caching(head: &mut ResponseHead, chosen: &Chosen, settings: &StaticFile
 /// different tags, even at the same size.
 fn validators_of(chosen: &Chosen, now: SystemTime) -> FileValidators {
     let about = &chosen.about;
-    // Reproducible builds give every file the same date near the epoch. The inode's change time is better then.
-    let is_dated = about.mtime() > 1;
+    let is_dated = about.mtime() >= FIRST_DATE;
     let (seconds, nanoseconds) = match is_dated {
         true => (about.mtime(), about.mtime_nsec()),
         false => (about.ctime(), about.ctime_nsec()),

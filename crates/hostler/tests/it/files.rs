@@ -1,8 +1,9 @@
 //! Files as a target: for browsers, for caches, and for attackers.
 
 use std::collections::HashSet;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use hostler_testkit::{ReceivedAnswer, Site, SitePlan};
 
@@ -346,18 +347,26 @@ async fn a_file_that_shrinks_while_it_is_sent_is_cut_and_never_filled_up() {
 async fn undated_files_with_other_contents_have_other_etags() {
     let plan = folder("");
     let path = plan.folder().join("public/app.js");
-    let undated = |text: &str| {
-        let file = std::fs::File::create(&path).unwrap();
-        std::io::Write::write_all(&mut &file, text.as_bytes()).unwrap();
-        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let changed = || std::fs::metadata(&path).map(|about| (about.ctime(), about.ctime_nsec())).unwrap();
+    let undated = |text: &str, date: u64| {
+        let before = changed();
+        // The clock of the file system is coarse.
+        while changed() == before {
+            std::fs::write(&path, text).unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(date)).unwrap();
+        }
     };
-    undated("let a = 1;");
     let site = plan.start().await;
-    let first = site.get("/app.js").await;
-    first.assert_no_field("last-modified");
-    undated("let a = 2;");
-    let fields = format!("If-None-Match: {}", first.field("etag").unwrap());
-    ask(&site, "GET /app.js", &fields).await.assert_ok("let a = 2;");
+    // 1970, that of `npm pack`, and that of Bazel.
+    for date in [0, 499_162_500, 946_684_800] {
+        undated("let a = 1;", date);
+        let first = site.get("/app.js").await;
+        first.assert_no_field("last-modified");
+        undated("let a = 2;", date);
+        let fields = format!("If-None-Match: {}", first.field("etag").unwrap());
+        ask(&site, "GET /app.js", &fields).await.assert_ok("let a = 2;");
+    }
 }
 
 #[tokio::test]
