@@ -46,6 +46,15 @@ impl EncodingPlan {
         }
     }
 
+    /// Whether the client may have the beginning of an encoded answer, behind which a part of the plain one does not fit: its `If-Range` has
+    /// a date or a weak tag, and an encoded answer may have the same ones as the plain one.
+    pub fn may_have_sent_part(&self, request: &Fields) -> bool {
+        let validator = request.first(Name::IfRange);
+        validator.is_some_and(|validator| !validator.starts_with(b"\""))
+            && !forbids(request)
+            && accept::choose(request.all(Name::AcceptEncoding), &self.codings).is_some()
+    }
+
     fn is_worth_it(&self, answer: &ResponseHead, length: Option<u64>) -> bool {
         // 204 and 205 have no body.
         if matches!(answer.status, 204 | 205) || length.is_some_and(|length| length < self.min_size.max(1)) {
@@ -160,6 +169,24 @@ mod tests {
         let asked = EncodingPlan { event_streams: true, types: Vec::new(), ..plan() };
         let events = ("Content-Type", "text/event-stream; charset=utf-8");
         assert_eq!(verdict(&asked, 200, &[events], None), EncodingDecision::Encode(Coding::Gzip));
+    }
+
+    #[test]
+    fn only_a_strong_tag_says_of_which_form_a_client_has_a_part() {
+        let (gzip, date) = (("Accept-Encoding", "gzip"), ("If-Range", "Mon, 01 Jan 2024 00:00:00 GMT"));
+        type Case<'a> = (&'a [(&'a str, &'a str)], bool);
+        let cases: [Case<'_>; 7] = [
+            (&[gzip, date], true),
+            (&[gzip, ("If-Range", "W/\"a\"")], true),
+            (&[gzip, ("If-Range", "\"a\"")], false),
+            (&[gzip], false),
+            (&[date], false),
+            (&[("Accept-Encoding", "identity"), date], false),
+            (&[gzip, date, ("Cache-Control", "no-transform")], false),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(plan().may_have_sent_part(&request(fields)), expected, "{fields:?}");
+        }
     }
 
     #[test]

@@ -345,6 +345,7 @@ fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, 
     }
     rewrite::check(exchange)?;
     prepare::check_loop(exchange)?;
+    prepare::leave_range_out(exchange);
     prepare::count_hop(exchange, route.traces)
 }
 

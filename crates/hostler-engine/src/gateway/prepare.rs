@@ -51,6 +51,15 @@ pub(super) fn check_loop(exchange: &Exchange) -> Result<(), Refusal> {
     if via::has_been_here(&exchange.head.fields) { Err(Refusal::Loop) } else { Ok(()) }
 }
 
+/// A client that has the beginning of an encoded answer would put a part of the plain one behind it. So the member is asked for all of it,
+/// which `Range` allows (RFC 9110 section 14.2).
+pub(super) fn leave_range_out(exchange: &mut Exchange) {
+    let fields = &exchange.head.fields;
+    if exchange.compress.as_ref().is_some_and(|plan| plan.may_have_sent_part(fields)) {
+        exchange.to_member.own.extend(["Range", "If-Range"].map(|name| Edit::Remove(name.into())));
+    }
+}
+
 /// Decrements `Max-Forwards` of OPTIONS and TRACE. Returns the answer if this was the last hop. A TRACE is passed on only if the route allows it.
 pub(super) fn count_hop(exchange: &mut Exchange, traces: bool) -> Result<Option<Whole>, Refusal> {
     let is_options = match exchange.head.method() {

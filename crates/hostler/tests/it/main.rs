@@ -27,6 +27,7 @@ mod answers;
 mod batches;
 mod buffering;
 mod changes;
+mod compressed_parts;
 mod compression;
 mod conditions;
 mod dispatch;

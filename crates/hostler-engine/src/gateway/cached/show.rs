@@ -122,8 +122,9 @@ pub(super) fn is_range_missing(exchange: &Exchange, asks: &RequestDirectives, he
     let units = head.fields.all(Name::AcceptRanges).flat_map(tokens);
     let has_ranges = || units.into_iter().any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
     let lines = HeadLines(&head.fields);
-    // The length does not matter: the member says whether there is such a part.
+    // The length does not matter: the member says whether there is such a part, unless it does not see the range.
     asks.ranged
+        && exchange.to_member.keeps(b"range")
         && has_ranges()
         && range(&request::sent(exchange), head.status, &lines, u64::MAX) != Ranged::Whole
 }
