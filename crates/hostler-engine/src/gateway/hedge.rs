@@ -49,6 +49,13 @@ async fn forward_unboxed<D: Downstream>(
     // A timer of its own: a deadline of the exchange is up to 40 ms late, and most answers are there by then.
     exchange.patience = after.map(|after| Box::pin(sleep(after)));
     let answered = proxy::forward(exchange, client, lease, &target.call, thread).await;
+    let answered = match answered {
+        // A quarter of its time is over, and a second try is not due yet.
+        Ok(call) if call.is_late() && exchange.patience.is_some() => {
+            wait::for_late_answer(call, at.moves, exchange, client, target).await
+        }
+        answered => answered,
+    };
     let is_impatient = after.is_some() && exchange.patience.take().is_none();
     let answered = match answered {
         Ok(call) if is_impatient && call.is_late() => {

@@ -123,6 +123,22 @@ async fn after_64_answers_a_second_try_follows_the_usual_time_of_the_route() {
 }
 
 #[tokio::test]
+async fn a_second_try_may_be_due_after_a_quarter_of_the_time_of_the_request() {
+    let (a, b) = (member("a").await, member("b").await);
+    let keys = "request_timeout = '4s'\nhedge = { after = '1200ms', budget = '50%' }";
+    let site = pool(&[&a, &b], keys).await;
+    for _ in 0..2 {
+        site.post("/quick", "").await.assert_status(200);
+    }
+    let mut client = site.begin("/slow").await;
+    reaches_both([&a, &b], "/slow").await;
+    b.release(1);
+    client.answer().await.assert_ok("b");
+    counts(&site, "won", 1).await;
+    a.release_all();
+}
+
+#[tokio::test]
 async fn there_are_never_more_second_tries_than_the_budget_allows() {
     let (a, b) = (member("a").await, member("b").await);
     let site = pool(&[&a, &b], "hedge = { after = '1ms', budget = '2%' }").await;
