@@ -17,6 +17,8 @@ const PIECE: usize = 16 * 1024;
 /// A pause of the source longer than this sends what came before it. It is longer than the gap between the writes of one
 /// page, and too short for a person to notice.
 const PAUSE: Duration = Duration::from_millis(3);
+/// A source without pauses may be slow. An encoder that has given nothing for so long gives what it holds back: zstd would collect 128 KiB.
+const LONGEST: Duration = Duration::from_millis(50);
 
 /// Why a body breaks off.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct EncodedStream {
     run: usize,
     /// Runs while the source pauses. When it ends, held bytes are sent.
     pause: Option<Pin<Box<Sleep>>>,
+    /// Since when the encoder takes bytes and gives none. None: it has just given some.
+    silent_since: Option<Instant>,
 }
 
 impl EncodedStream {
@@ -58,7 +62,7 @@ impl EncodedStream {
     ) -> Option<Self> {
         let grant = allowance.grant(Encoder::memory(coding, effort))?;
         let encoder = Encoder::new(coding, effort);
-        Some(Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None })
+        Some(Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None, silent_since: None })
     }
 
     /// Polls the source and appends encoded bytes to `into`. Ready with `true` at the end of the body. Pending when the
@@ -114,6 +118,11 @@ impl EncodedStream {
         self.encoder.encode(&self.plain, into)?;
         if ended {
             self.encoder.finish(into)?;
+        } else if into.len() > before {
+            self.silent_since = None;
+        } else if began - *self.silent_since.get_or_insert(began) >= LONGEST {
+            self.encoder.flush(into)?;
+            self.silent_since = None;
         }
         self.grant.spent(began.elapsed(), self.plain.len(), into.len() - before);
         Ok(())
@@ -122,6 +131,7 @@ impl EncodedStream {
     fn flush(&mut self, into: &mut Vec<u8>) -> std::io::Result<()> {
         let (began, before) = (Instant::now(), into.len());
         self.encoder.flush(into)?;
+        self.silent_since = None;
         self.grant.spent(began.elapsed(), 0, into.len() - before);
         Ok(())
     }

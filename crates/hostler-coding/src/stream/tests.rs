@@ -156,6 +156,28 @@ async fn buffered_bytes_are_flushed_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bytes_that_come_slowly_and_without_a_pause_are_not_held_back() {
+    for coding in CODINGS {
+        let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Bytes);
+        let mut next = Box::pin(sleep(Duration::from_millis(1)));
+        let mut source = |cx: &mut Context<'_>, into: &mut Vec<u8>, _: usize| {
+            ready!(next.as_mut().poll(cx));
+            next.as_mut().reset(Instant::now() + Duration::from_millis(1));
+            into.extend_from_slice(b"a line\n");
+            Poll::Ready(Ok::<_, ()>(false))
+        };
+        let (mut into, began) = (Vec::new(), Instant::now());
+        for part in 1..4 {
+            let known = decoded(coding, &into).len();
+            while decoded(coding, &into).len() == known {
+                assert!(!poll_fn(|cx| stream.poll(cx, &mut into, &mut source)).await.unwrap());
+            }
+            assert!(began.elapsed() < LONGEST * 2 * part, "{coding:?} {part}: {:?}", began.elapsed());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_is_sent_at_once() {
     for coding in CODINGS {
         let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Events);
