@@ -47,8 +47,9 @@ pub fn varying(head: &ResponseHead) -> ResponseHead {
 pub fn revalidated(request: &Fields, head: &ResponseHead) -> Option<ResponseHead> {
     let validator = head.fields.first(Name::Etag).filter(|_| head.status == 304)?;
     let given = weakened(validator);
-    let is_ours =
-        *given != *validator && request.all(Name::IfNoneMatch).flat_map(tokens).any(|known| *known == *given);
+    // A tag may contain commas, and its quotes show where it begins and ends.
+    let is_known = |line| memchr::memmem::find(line, &given).is_some();
+    let is_ours = *given != *validator && request.all(Name::IfNoneMatch).any(is_known);
     is_ours.then(|| {
         let mut new = copy(head, |name| match name {
             Name::Vary => None,
@@ -176,6 +177,10 @@ mod tests {
         let strong = parsed("HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n");
         let ours = revalidated(&asked("\"b\", W/\"a\""), &strong).unwrap();
         assert_eq!(lines(&ours), "304 Not Modified\nETag: W/\"a\"\nVary: Accept-Encoding\n");
+        let with_comma = parsed("HTTP/1.1 304 Not Modified\r\nETag: \"1,2\"\r\n");
+        let ours = revalidated(&asked("\"b\",W/\"1,2\""), &with_comma).unwrap();
+        assert_eq!(ours.fields.first(Name::Etag), Some(&b"W/\"1,2\""[..]));
+        assert!(revalidated(&asked("W/\"1,2,3\""), &with_comma).is_none());
         assert!(revalidated(&asked("\"a\""), &strong).is_none());
         assert!(revalidated(&asked("*"), &strong).is_none());
         let weak = parsed("HTTP/1.1 304 Not Modified\r\nETag: W/\"a\"\r\n");
