@@ -138,6 +138,7 @@ pub(super) fn trailers(trailers: Option<&Fields>, exchange: &Exchange) -> Option
 /// Writes an interim head.
 pub(super) fn write_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     write_status_line(out, head.status, head.reason());
+    // As if it had a body: then `Content-Length` is left out.
     head.fields.copy_lines(out, |field, name| is_kept(field, name, Framing::Chunked, head.status));
     write_head_end(out);
 }
@@ -236,6 +237,17 @@ mod tests {
             written(Some(7), Some(CacheStatus::Hit { ttl: -3 }), vec![]),
             "Cache-Status: Origin; hit\r\nAge: 7\r\nCache-Status: Hostler; hit; ttl=-3\r\n"
         );
+    }
+
+    #[test]
+    fn an_interim_head_has_nothing_for_this_hop_or_for_our_cache() {
+        let mut head = ResponseHead::default();
+        let sent = b"HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: 1\r\nLink: </a>\r\nContent-Length: 0\r\n\
+            Hostler-Cache-Control: no-store\r\n\r\n";
+        head.parse(sent, &Limits::default()).unwrap();
+        let mut out = Vec::new();
+        write_interim(&mut out, &head);
+        assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
     }
 
     #[test]
