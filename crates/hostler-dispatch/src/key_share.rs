@@ -37,6 +37,7 @@ type KeyLines = [KeyLine; Priority::COUNT];
 
 /// Empty lines of keys of which no request waits any more, for the next keys: most requests are the only one of their key that waits.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "the next key takes the box as it is")]
 pub(super) struct SpareLines(Vec<Box<KeyLines>>);
 
 /// The most spare lines.
