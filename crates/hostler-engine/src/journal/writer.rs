@@ -37,10 +37,13 @@ pub struct WriterUsage {
     pub last_error: Option<Arc<str>>,
 }
 
+/// Appends the line that reports how many lines were dropped, and with which error.
+type TellDropped = dyn Fn(&mut Vec<u8>, u64, Option<&str>) + Send + Sync;
+
 struct WriterInner {
     state: Mutex<WriterState>,
     changed: Condvar,
-    tell: Box<dyn Fn(&mut Vec<u8>, u64, Option<&str>) + Send + Sync>,
+    tell: Box<TellDropped>,
     complain: Box<dyn Fn(&str) + Send + Sync>,
 }
 

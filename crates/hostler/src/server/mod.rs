@@ -111,6 +111,11 @@ pub fn run(
     outcome
 }
 
+fn tell_of_successor(journal: &Journal, pid: u32) {
+    let text = "it accepts new connections, existing ones close after their next response";
+    journal.event(Level::Info, &format!("pid {pid} has taken over: {text}"));
+}
+
 async fn serve(
     signals: EarlySignals,
     (config, invocation, options): (Config, Invocation, RunOptions),
@@ -138,7 +143,7 @@ async fn serve(
         stop::stop_workers(&running, &mut signals, true).await;
         journal.event(Level::Info, &format!("stopped before it has begun: {error}"));
         // A stop before the first client is no failure.
-        return if handover.is_some() { Err(StartError::TakeOver(error)) } else { Ok(()) };
+        return handover.map_or(Ok(()), |_| Err(StartError::TakeOver(error)));
     }
     let OpenedServer { data_plane, mut commands, admin } = open(&running)?;
     let is_successor = handover.is_some();
@@ -158,8 +163,7 @@ async fn serve(
             // The successor goes on with the announcement.
             drop(announcement);
             notify.succeeded_by(*pid);
-            let text = "it accepts new connections, existing ones close after their next response";
-            journal.event(Level::Info, &format!("pid {pid} has taken over: {text}"));
+            tell_of_successor(journal, *pid);
             admin.end();
             stop::leave(&running, &mut signals).await;
         }
