@@ -51,7 +51,7 @@ pub use otlp::{CollectorPlan, SpanReceiver, attribute, collector, hex};
 pub use plan::{SitePlan, site};
 pub use port::{HeldPort, held_port};
 pub use process::{Output, run};
-pub use program::{h2spec, node_22};
+pub use program::{h2spec, node_22, say_skipped};
 pub use server_process::ServerProcess;
 pub use simulation::{Simulation, is_planted, planted_bug, planted_bugs_are_found, random_histories};
 pub use site::Site;

@@ -50,8 +50,8 @@ fn find(program: &str, variable: &str, how: &str) -> Option<PathBuf> {
     found
 }
 
-/// Prints that the current test is skipped, and why.
-pub(crate) fn say_skipped(why: &str) {
+/// Prints that the current test is skipped, and why: for a test that needs something that not every system has.
+pub fn say_skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     // Not eprintln!, because the test harness captures its output when a test passes, and a skip must be visible.
     let line = format!("!!! SKIPPED: {test}: {why}\n");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use hostler_testkit::eventually;
+use hostler_testkit::{eventually, say_skipped};
 
 use super::proc;
 use super::site::{Plan, Site, configured, source};
@@ -54,6 +54,15 @@ fn cores() -> BTreeSet<String> {
     if is_limited { BTreeSet::new() } else { allowed.iter().map(siblings).collect() }
 }
 
+/// Whether there are two cores to bind workers to. If not, a line about the skipped test has been printed.
+fn has_two_cores() -> bool {
+    let has_two = cores().len() >= 2;
+    if !has_two {
+        say_skipped("it needs two cores that workers can be bound to");
+    }
+    has_two
+}
+
 fn two_workers(cpu: &str) -> Plan {
     source(APP).workers(2).option(&format!("pools.app.cpu={cpu}"))
 }
@@ -79,7 +88,7 @@ async fn helpers_are_free(pids: &[u32]) {
 
 #[tokio::test]
 async fn with_cpu_auto_each_main_thread_has_a_core_and_the_other_threads_have_all() {
-    if cores().len() < 2 {
+    if !has_two_cores() {
         return;
     }
     let site = two_workers("auto").started().await;
@@ -96,7 +105,7 @@ async fn with_cpu_auto_each_main_thread_has_a_core_and_the_other_threads_have_al
 
 #[tokio::test]
 async fn after_a_restart_and_after_a_crash_workers_have_cores_of_their_own_again() {
-    if cores().len() < 2 {
+    if !has_two_cores() {
         return;
     }
     let site = two_workers("auto").started().await;
@@ -113,7 +122,7 @@ async fn after_a_restart_and_after_a_crash_workers_have_cores_of_their_own_again
 
 #[tokio::test]
 async fn while_a_worker_boots_no_worker_is_bound() {
-    if cores().len() < 2 {
+    if !has_two_cores() {
         return;
     }
     let app = "const fs = require('fs');
@@ -179,7 +188,7 @@ async fn a_reload_binds_workers_to_lists_and_frees_them_again() {
 
 #[tokio::test]
 async fn a_worker_whose_command_has_chosen_its_cpus_keeps_them() {
-    if cores().len() < 2 {
+    if !has_two_cores() {
         return;
     }
     let first = all().split([',', '-']).next().unwrap().to_owned();

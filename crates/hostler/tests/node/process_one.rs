@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::{Command, Stdio};
 
-use hostler_testkit::{eventually, within};
+use hostler_testkit::{eventually, say_skipped, within};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::proc;
@@ -30,7 +30,7 @@ fn has_containers() -> bool {
     let test = format!("{UNSHARE} true");
     let tried = Command::new("sh").args(["-c", &test]).stderr(Stdio::null()).status().unwrap();
     if !tried.success() {
-        eprintln!("not tested: this system does not allow {UNSHARE}");
+        say_skipped(&format!("this system does not allow {UNSHARE}"));
     }
     tried.success()
 }

@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use hostler_testkit::say_skipped;
+
 use super::site::{Plan, source};
 
 const APP: &str = "require('http').createServer((req, res) => res.end('ok')).listen(3000);";
@@ -17,7 +19,7 @@ fn is_allowed(unshare: &str) -> bool {
     let tried = Command::new("sh").args(["-c", &format!("{unshare} true")]).stderr(Stdio::null()).status();
     let is_allowed = tried.unwrap().success();
     if !is_allowed {
-        eprintln!("not tested: this system does not allow {unshare}");
+        say_skipped(&format!("this system does not allow {unshare}"));
     }
     is_allowed
 }
