@@ -1,7 +1,7 @@
 //! The end of an answer, and what comes before and after it: HEAD, 204, 304, interim answers, trailers.
 
 use bytes::Bytes;
-use hostler_testkit::{Frame, Step, eventually, frame_client, text, upstream};
+use hostler_testkit::{Frame, Step, Upstream, eventually, frame_client, text, upstream};
 use http::Response;
 
 use crate::http2_member::{Asked, Http2Plan, send};
@@ -134,6 +134,10 @@ fn hinted(count: usize, bytes: usize) -> String {
     format!("{}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", hint.repeat(count))
 }
 
+async fn is_closed(app: &Upstream) {
+    eventually("the member's connection to be closed", async || (app.open() == 0).then_some(())).await;
+}
+
 #[tokio::test]
 async fn interim_answers_are_bounded_in_number_and_in_bytes() {
     let fits = upstream().answers(hinted(100, 500)).start().await;
@@ -151,6 +155,7 @@ async fn interim_answers_are_bounded_in_number_and_in_bytes() {
         let detail = logged["detail"].as_str().unwrap();
         assert!(detail.contains("interim responses (1xx)") && detail.contains("65536 bytes"), "{logged}");
         site.settles("app", 0, 0).await;
+        is_closed(&app).await;
     }
 }
 
@@ -165,6 +170,9 @@ async fn a_member_that_sends_endless_interim_answers_after_the_client_left_is_di
     drop(client);
     app.release(1);
     site.settles("app", 0, 0).await;
+    // The member goes on, and finds the end of its connection.
+    app.release_all();
+    is_closed(&app).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use hostler_testkit::{Client, ConnectionEnding, Site, WAIT_LIMIT, client_with_wi
 use http::Response;
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::http2::{get, talk};
 use crate::http2_member::{Asked, Http2Plan};
@@ -216,8 +218,11 @@ async fn a_stream_that_stays_inside_an_event_is_ended_after_five_seconds() {
     let (mut client, mut end) = stream(&site, &member).await;
     end.send(chunk("data: never")).await;
     client.read_until("never\r\n").await;
+    let began = Instant::now();
     replace(&site, &new).await;
     assert_eq!(client.read_until(END).await, END);
+    let waited = began.elapsed();
+    assert!(waited > Duration::from_millis(4500), "the event had {waited:?} to become whole");
     assert_eq!(end.rest().await, (vec![], true));
 }
 
@@ -288,8 +293,7 @@ async fn a_client_that_does_not_read_its_stream_takes_little_memory_and_keeps_no
         use tokio::io::AsyncWriteExt;
         let mut sent = 0;
         while let Ok(Ok(())) =
-            tokio::time::timeout(std::time::Duration::from_secs(2), end.stream.write_all(event.as_bytes()))
-                .await
+            tokio::time::timeout(Duration::from_secs(2), end.stream.write_all(event.as_bytes())).await
         {
             sent += event.len();
         }

@@ -1,6 +1,9 @@
 //! How tunnels end: closed by one side, half-closed, idle, and at a stop. Raw bytes on both sides.
 
+use std::time::Duration;
+
 use hostler_testkit::{ConnectionEnding, Site, WAIT_LIMIT};
+use tokio::time::Instant;
 
 use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
 
@@ -128,12 +131,15 @@ async fn a_websocket_ends_although_the_client_keeps_its_connection_open() {
         let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
         end.send(GOING_AWAY).await;
         assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+        let began = Instant::now();
         if answers {
             client.send(masked(8, &[3, 0xe9])).await;
             end.read(8).await;
         }
         end.finish_sending().await;
         has_tunnels(&site, 0).await;
+        let waited = began.elapsed();
+        assert!(waited > Duration::from_millis(4500), "answers: {answers}: it had {waited:?} to close");
         assert_eq!(end.rest().await, (vec![], true), "answers: {answers}");
     }
 }
