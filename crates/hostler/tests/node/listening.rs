@@ -53,18 +53,29 @@ async fn an_app_that_closes_its_server_and_opens_it_again_goes_on() {
 #[tokio::test]
 async fn a_worker_whose_app_has_closed_its_server_is_replaced() {
     let site = source(
-        "const server = require('http').createServer((req, res) => res.end(String(process.pid))).listen(3000);
-        if (process.env.HOSTLER_GENERATION === '1') setTimeout(() => server.close(), 1500);
+        "const fs = require('fs');
+        const server = require('http').createServer((req, res) => {
+            const answer = () => res.end(String(process.pid));
+            if (req.url === '/close') server.close();
+            if (req.url !== '/held') return answer();
+            const look = () => fs.existsSync(`${process.env.TEST_FOLDER}/go`) ? answer() : setTimeout(look, 20);
+            look();
+        }).listen(3000);
         setInterval(() => {}, 1000);",
     );
     let site = site.option("pools.app.start_timeout=5s").started().await;
     let old = site.pid_of(1).await;
+    let held = site.ask("/held");
+    site.settles_at(1, 0).await;
+    site.get("/close").await.assert_ok(&old.to_string());
     site.logged("app/1: does not listen any more").await;
     eventually("its successor answers", async || {
         let answer = site.get("/").await;
         (answer.status == 200 && answer.body != old.to_string().as_bytes()).then_some(())
     })
     .await;
+    site.touch("go");
+    held.await.unwrap().assert_ok(&old.to_string());
     site.logged("app/1: ends (pid").await;
     site.stop().await;
 }

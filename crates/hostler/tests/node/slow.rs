@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use hostler_testkit::{Client, client_with_window};
+use hostler_testkit::{Client, client_with_window, eventually};
 use serde_json::Value;
 use tokio::time::interval;
 
@@ -82,6 +82,8 @@ async fn downloads_slowly(site: &Site, size: usize, check: impl FnOnce(&str)) ->
     let mut client = client_with_window(4096, site.address()).await;
     client.send(format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).await;
     let others = async {
+        let is_asked = async || site.diary().iter().any(|entry| entry["url"] == target).then_some(());
+        eventually("the app to be asked", is_asked).await;
         site.settles_at(0, 0).await;
         serves_others(site).await;
         check(&target);
