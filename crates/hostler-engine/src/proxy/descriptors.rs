@@ -14,8 +14,13 @@ const MOST: u64 = 1024;
 /// The first number that a connection to a member may not have. None without a limit. Read once: the limit is raised before the first request.
 static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| {
     let limit = getrlimit(Resource::Nofile).current?;
-    Some(limit - (limit / PART).min(MOST))
+    Some(limit - kept(limit))
 });
+
+/// How many of so many descriptors are kept.
+fn kept(limit: u64) -> u64 {
+    (limit / PART).min(MOST)
+}
 
 /// Whether a connection to a member may be opened. The system always gives the lowest free number, so a socket that is opened and closed
 /// again shows which number the connection would get.
@@ -24,5 +29,15 @@ pub(super) fn has_room() -> bool {
     match socket(AddressFamily::UNIX, SocketType::STREAM, None) {
         Ok(socket) => u64::try_from(socket.as_raw_fd()).is_ok_and(|number| number < limit),
         Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sixth_of_the_descriptors_and_1024_at_most_are_kept_from_members() {
+        assert_eq!([256, 6000, 6150, 1 << 20].map(kept), [42, 1000, 1024, 1024]);
     }
 }

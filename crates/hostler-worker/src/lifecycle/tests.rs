@@ -199,14 +199,16 @@ fn a_command_that_cannot_be_started_is_a_crash() {
 }
 
 #[test]
-fn ten_seconds_of_service_reset_the_back_off() {
-    let mut life = booting();
-    for _ in 0..5 {
-        life = life.dies().boots_again();
+fn a_second_of_service_resets_the_back_off_and_ten_reset_the_crashes() {
+    for (served, crashes) in [(SECOND, 6), (10 * SECOND, 1)] {
+        let mut life = booting();
+        for _ in 0..5 {
+            life = life.dies().boots_again();
+        }
+        let life = life.on(LifecycleEvent::Listening).after(served).dies().rests_about(Duration::ZERO);
+        assert_eq!((life.life().crashes(), life.life().failed_boots()), (crashes, 0), "{served:?}");
+        life.boots_again().dies().rests_about(Duration::ZERO);
     }
-    let life = life.on(LifecycleEvent::Listening).after(10 * SECOND).dies().rests_about(Duration::ZERO);
-    assert_eq!((life.life().crashes(), life.life().failed_boots()), (1, 0));
-    life.boots_again().dies().rests_about(Duration::ZERO);
 }
 
 #[test]

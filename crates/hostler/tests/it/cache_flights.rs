@@ -186,6 +186,7 @@ async fn a_client_that_reads_slowly_holds_neither_the_slot_nor_the_others() {
     app.has_seen(1).await;
     site.settles("app", 0, 0).await;
     site.get("/large").await.assert_ok(&body);
+    assert_eq!(site.status().await["spool"]["answers"], 0, "it waits in the cache");
     slow.answer().await.assert_ok(&body);
     assert_eq!(app.targets().len(), 1);
 }

@@ -205,21 +205,24 @@ async fn the_client_that_a_proxy_header_names_is_counted() {
 async fn by_default_a_public_client_gets_a_share_of_connections_and_a_private_one_nearly_all() {
     let app = upstream().start().await;
     let balanced = "server.proxy_protocol = ['127.0.0.2']\n";
-    let site = in_front_of(&app, &format!("{balanced}server.max_connections = 300")).await;
-    let mut crowd = Vec::new();
-    for _ in 0..100 {
-        let mut client = named(&site, "81.2.69.160", "/").await;
-        client.answer().await.assert_ok("ok");
-        crowd.push(client);
+    // A quarter, and at least 100.
+    for (most, share) in [(300, 100), (600, 150)] {
+        let site = in_front_of(&app, &format!("{balanced}server.max_connections = {most}")).await;
+        let mut crowd = Vec::new();
+        for _ in 0..share {
+            let mut client = named(&site, "81.2.69.160", "/").await;
+            client.answer().await.assert_ok("ok");
+            crowd.push(client);
+        }
+        named(&site, "81.2.69.160", "/").await.answer().await.assert_refused(429, "client_connections");
+        // One proxy may use all of the rest.
+        for _ in share..most {
+            let mut client = site.connect().await;
+            client.get("/").await.assert_ok("ok");
+            crowd.push(client);
+        }
+        site.connect().await.answer().await.assert_refused(503, "too_many_connections");
     }
-    named(&site, "81.2.69.160", "/").await.answer().await.assert_refused(429, "client_connections");
-    // One proxy may use all of the rest.
-    for _ in 100..300 {
-        let mut client = site.connect().await;
-        client.get("/").await.assert_ok("ok");
-        crowd.push(client);
-    }
-    site.connect().await.answer().await.assert_refused(503, "too_many_connections");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ async fn frozen_member_among_two(choice: &str) {
     assert!(failed <= 2 * SLOTS, "{choice}: {failed}");
     let pool = site.pool("app").await;
     assert!(pool["counters"]["ejections"].as_u64().unwrap() >= 1, "{pool}");
-    site.says("is ejected for").await;
+    site.says(&format!("member {} is ejected for", bad.address())).await;
     signal(&bad, Signal::CONT);
 }
 

@@ -234,6 +234,24 @@ async fn a_client_with_many_different_paths_is_admitted_one_at_a_time_and_then_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_route_that_kills_workers_admits_one_request_at_a_time_until_an_answer() {
+    let mut court = Court::new();
+    for url in 1..=9 {
+        let second = url * 2;
+        let turn = court.enters(&single(url), second).unwrap();
+        assert_eq!(turn.is_some(), url > 2, "two deaths may be chance");
+        if turn.is_some() {
+            assert_eq!(court.enters(&single(90 + url), second), Err(true), "one at a time");
+        }
+        let kept_off = court.death(&single(url), url as u32, (second, second + 1), Alone);
+        assert!(kept_off.is_empty(), "a route is never blocked: {kept_off:?}");
+        court.suspects.leave(&single(url).keys, turn.unwrap_or(0));
+    }
+    court.suspects.acquit(&single(50).keys, court.at(20));
+    assert_eq!(court.enters(&single(51), 20), Ok(None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_number_of_suspects_is_limited() {
     let mut court = Court::new();
     for url in 0..3 * MAX_SUSPECTS as u64 {
