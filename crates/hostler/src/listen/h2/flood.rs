@@ -424,6 +424,13 @@ mod tests {
             }
             prop_assert_eq!(seen, expected);
             prop_assert_eq!(cut.is_inside_head(), whole.is_inside_head());
+            // So few frames are no flood, so what is left is compared.
+            let left = |meter: &FloodMeter| {
+                let of_answers = [&meter.resets, &meter.settings, &meter.pings].map(|bucket| bucket.left);
+                let others = [&meter.empty_data, &meter.window_updates, &meter.others].map(|bucket| bucket.left);
+                (of_answers, others, meter.continuations, meter.heads)
+            };
+            prop_assert_eq!(left(&cut), left(&whole));
         }
     }
 }
