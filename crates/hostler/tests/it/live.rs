@@ -112,7 +112,8 @@ async fn a_live_page_that_reads_nothing_does_not_hold_up_the_others_or_the_stop(
     site.terminate();
     reading.rest().await;
     assert_eq!(site.exit().await, 0);
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    // Less than the time after which a client that reads nothing is cut off.
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
