@@ -3,6 +3,7 @@
 use hostler_testkit::{Client, ConnectionEnding, Site, authority, eventually, tls_clients, upstream};
 
 use crate::tls::{ONE, started};
+use crate::tunnels::may_open_many_files;
 use crate::{http2, in_front_of};
 
 async fn open(site: &Site, connections: usize) {
@@ -203,6 +204,7 @@ async fn the_client_that_a_proxy_header_names_is_counted() {
 
 #[tokio::test]
 async fn by_default_a_public_client_gets_a_share_of_connections_and_a_private_one_nearly_all() {
+    may_open_many_files();
     let app = upstream().start().await;
     let balanced = "server.proxy_protocol = ['127.0.0.2']\n";
     // A quarter, and at least 100.
@@ -227,6 +229,7 @@ async fn by_default_a_public_client_gets_a_share_of_connections_and_a_private_on
 
 #[tokio::test]
 async fn by_default_one_private_client_leaves_the_last_connections_to_others() {
+    may_open_many_files();
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.max_connections = 1000").await;
     let mut crowd = Vec::new();

@@ -101,6 +101,13 @@ pub(super) async fn has_tunnels(site: &Site, tunnels: usize) {
     .await;
 }
 
+/// The usual limit of a process is 1024, for all tests that run at once.
+pub(super) fn may_open_many_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
 #[tokio::test]
 async fn a_tunnel_opens_and_carries_bytes_in_both_directions() {
     let member = Member::start().await;
@@ -356,9 +363,7 @@ async fn a_side_that_does_not_read_stops_the_other_and_no_byte_is_lost() {
 #[tokio::test]
 async fn a_thousand_tunnels_carry_only_their_own_bytes() {
     // Both ends of each connection are in this process.
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).unwrap();
+    may_open_many_files();
     let member = Member::start().await;
     let site = in_front(&member, "server.threads = 2").await;
     let mut open = Vec::new();
