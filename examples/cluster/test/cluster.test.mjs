@@ -51,6 +51,11 @@ test('an app host that stops unregisters at the edges before it closes its liste
   await answers(load, 100, 'app1');
   await apps[0].stop();
   await known(edges, 1);
+  const line = (text) => apps[0].log.findIndex((each) => each.includes(text));
+  await eventually('its log to be complete', () => line('stopping: no new connections') >= 0);
+  const unregistered = line('unregistered');
+  assert.ok(unregistered >= 0 && unregistered < line('stopping: no new connections'), apps[0].log.join('\n'));
+  for (const edge of edges) assert.ok((await edge.status()).registrar.messages.unregistered > 0, 'it was not just silent for too long');
   await answers(load, 100, 'app2');
   const gets = await load.stop();
   assert.deepEqual(gets.filter(failed), []);
