@@ -173,7 +173,7 @@ impl RouterObjection {
 
 #[cfg(test)]
 mod tests {
-    use hostler_wire::{HeadError, Limits, RequestHead, ScanError};
+    use hostler_wire::{HeadError, ScanError};
 
     use hostler_engine::proxy::Failure;
 
@@ -320,6 +320,5 @@ mod tests {
     #[test]
     fn refusals_without_a_gorouter_text_keep_hostlers() {
         assert!(Wording::of(&Refusal::Connect, "a", &Registered::new(true)).is_none());
-        assert!(RequestHead::default().parse(b"", &Limits::default()).is_err());
     }
 }
