@@ -21,8 +21,9 @@ test('without JavaScript the page is complete, and its form and links work', asy
   await tab.getByLabel('Where or what').fill('lofoten');
   await tab.getByLabel('Who').selectOption('4');
   await tab.getByRole('button', { name: 'Search' }).click();
-  assert.match(tab.url(), /q=lofoten&guests=4/);
-  assert.ok((await tab.locator('.card').allInnerTexts()).every((text) => text.includes('Reine, Norway')));
+  await tab.waitForURL(/q=lofoten&guests=4/); // until all of it is there
+  const cards = await tab.locator('.card').allInnerTexts();
+  assert.ok(cards.length > 0 && cards.every((text) => text.includes('Reine, Norway')), cards.join('; '));
   await tab.getByRole('link', { name: /^Lofts/ }).click();
   assert.match(tab.url(), /q=lofoten&kind=loft&guests=4/);
   await tab.locator('.card a').first().click();

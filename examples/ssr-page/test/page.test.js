@@ -32,9 +32,13 @@ test('filters narrow the result, and invalid values in the query are ignored', (
   assert.match(page.render(at('/?guests=8&upto=40')).html, /No home fits/);
 });
 
-test('an address from the query is escaped, not run', () => {
-  const { html } = page.render(at('/?kind=%3Cscript%3Ealert(1)%3C/script%3E'));
-  assert.ok(!html.includes('<script'));
+test('no invalid text of an address gets into a page', () => {
+  const evil = '%3Cscript%3Ealert(1)%3C/script%3E';
+  const queries = ['kind', 'order', 'with', 'guests', 'upto', 'count', 'other'].map((name) => `/?${name}=${evil}&${evil}=1`);
+  for (const path of [...queries, `/homes/17?kind=${evil}`, `/homes/${evil}`, `/${evil}`]) {
+    const { html } = page.render(at(path));
+    assert.ok(html.includes('</html>') && !/alert\(1|<script/.test(html), path);
+  }
 });
 
 test('each home has a page, and an unknown address is a 404', () => {
