@@ -223,6 +223,8 @@ impl Drop for SpoolFile {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     fn spool(limit: u64) -> Arc<Spool> {
@@ -277,11 +279,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_dropped_on_a_data_plane_thread_is_closed_on_a_blocking_thread() {
-        let spool = spool(1000);
+        let threads = DiskThreads::new(1);
+        let spool = Spool::with_threads(threads.clone(), 1000, 100, std::env::temp_dir());
         let mut file = spool.account().file();
         file.claim(10).unwrap();
         file.append(&[1; 10]).unwrap();
+        // The only blocking thread that it may use is busy.
+        let (end, ended) = mpsc::channel::<()>();
+        let _busy = tokio::spawn(threads.run(move || {
+            let _ = ended.recv();
+            Ok(())
+        }));
+        tokio::task::yield_now().await;
         drop(file);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(spool.view().used, 10, "this thread has not closed it");
+        drop(end);
         while spool.view().used > 0 {
             tokio::task::yield_now().await;
         }

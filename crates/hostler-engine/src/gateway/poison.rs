@@ -390,7 +390,8 @@ mod tests {
     fn a_reload_that_changes_the_settings_keeps_the_counts() {
         let before = Poison::new("app".into(), PoisonSettings::OFF, journal(), None);
         before.convicted.fetch_add(2, Ordering::Relaxed);
-        let changed = Poison::new("app".into(), PoisonSettings::OFF, journal(), Some(&before));
+        let settings = PoisonSettings { suspect_after: seconds(10), ..PoisonSettings::OFF };
+        let changed = Poison::new("app".into(), settings, journal(), Some(&before));
         changed.convicted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((before.view().convicted, changed.view().convicted), (3, 3));
     }
