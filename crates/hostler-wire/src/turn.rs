@@ -120,6 +120,8 @@ mod tests {
         });
         let moving = spawn_in(&set, step);
         let turns = set.run_until(moving).await.unwrap();
+        let ended = turns.iter().sum::<usize>();
+        assert!(ended > ALL - (1 << 20), "{ended} bytes in all turns but the last one");
         let others = *others.borrow();
         (turns, others)
     }

@@ -209,8 +209,10 @@ mod tests {
         let inside = tempfile::tempdir().unwrap();
         rustix::fs::mknodat(CWD, inside.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
-        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
-        assert!(folder.open(Path::new("pipe")).is_err());
+        for (folder, name) in [(inside.path(), "pipe"), (Path::new("/dev"), "null")] {
+            let opened = Folder::at(folder, Blocking::Any).unwrap().open(Path::new(name));
+            assert_eq!(opened.err().map(|error| error.kind()), Some(io::ErrorKind::NotFound), "{name}");
+        }
     }
 
     #[test]

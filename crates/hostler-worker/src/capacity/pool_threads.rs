@@ -62,7 +62,7 @@ fn is_busy(wchan: &File) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -87,15 +87,21 @@ mod tests {
         let script = "
             const { pbkdf2 } = require('crypto');
             console.log('started');
-            setTimeout(() => {
+            process.stdin.once('data', () => {
                 for (let i = 0; i < 4; i += 1) pbkdf2('', '', 1, 8, 'sha1', () => pbkdf2('', '', 1e9, 8, 'sha1', () => {}));
                 console.log('works');
-            }, 200);";
-        let mut node = Command::new("node").args(["-e", script]).stdout(Stdio::piped()).spawn().unwrap();
+            });";
+        let mut node = Command::new("node")
+            .args(["-e", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
         assert_eq!(lines.next().unwrap().unwrap(), "started");
         let threads = PoolThreads::of(node.id());
         assert_eq!((threads.wchans.len(), threads.busy()), (0, 0), "before the pool is there");
+        node.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
         assert_eq!(lines.next().unwrap().unwrap(), "works");
         let work = || {
             let threads = PoolThreads::of(node.id());
