@@ -19,7 +19,7 @@ fn seconds(seconds: u64) -> Duration {
 #[derive(Clone, Copy)]
 enum Act {
     Answers,
-    /// Sends the head, and none of the body.
+    /// Sends the head, and none of the body. Hangs up three seconds later.
     Begins,
     HangsUp,
 }
@@ -39,7 +39,10 @@ impl SimulatedMember for Timed {
                 HangsUp => return,
             };
             member.write_at_once(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes());
-            std::future::pending::<()>().await;
+            match self.1 {
+                Begins => sleep_until(Instant::now() + seconds(3)).await,
+                _ => std::future::pending().await,
+            }
         });
         Dialled::Accepted(stream, Duration::ZERO)
     }
@@ -126,4 +129,6 @@ async fn a_second_try_that_has_answered_holds_its_slot_until_its_member_has_fini
     drop(second);
     tokio::task::yield_now().await;
     assert!(pool.snapshot().is_busy());
+    sleep_until(Instant::now() + seconds(3)).await;
+    assert!(!pool.snapshot().is_busy());
 }
