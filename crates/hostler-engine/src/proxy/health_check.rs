@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hostler_dispatch::{Gauge, Membership};
-use hostler_wire::{CallError, MemberConnection, Stream};
+use hostler_wire::{MemberConnection, Stream};
 use http::Request;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ask::status_of;
 use super::checked::{Checked, lock};
@@ -18,7 +18,7 @@ use crate::journal::Level;
 
 /// The first check runs within this time, at a random moment.
 const MAX_FIRST_DELAY: Duration = Duration::from_secs(1);
-/// How much of an answer's body is read, so that the member does not see its connection reset.
+/// How much of an answer's body is read.
 const MAX_READ: usize = 64 << 10;
 const USER_AGENT: &str = concat!("hostler-health-check/", env!("CARGO_PKG_VERSION"));
 
@@ -112,13 +112,19 @@ impl Checker {
         let mut pause = settings.interval.min(MAX_FIRST_DELAY).mul_f64(fastrand::f64());
         loop {
             sleep(pause).await;
-            let asked = timeout(settings.timeout, ask(&self.connector, settings)).await;
+            let until = Instant::now() + settings.timeout;
+            let asked = timeout_at(until, ask(&self.connector, settings)).await;
             let late = |_| Err(format!("no response within {:?}", settings.timeout));
-            let outcome = asked.unwrap_or_else(late).and_then(|status| {
-                let is_right = settings.status.contains(&status);
-                if is_right { Ok(()) } else { Err(format!("it answered {status}")) }
-            });
+            let (outcome, rest) = match asked.unwrap_or_else(late) {
+                Ok((status, rest)) if settings.status.contains(&status) => (Ok(()), rest),
+                Ok((status, rest)) => (Err(format!("it answered {status}")), rest),
+                Err(why) => (Err(why), None),
+            };
             self.note(outcome, settings);
+            if let Some(connection) = rest {
+                // The head has decided the check. The body may be one that never ends.
+                let _ = timeout_at(until, read_body(connection)).await;
+            }
             pause = settings.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
         }
     }
@@ -149,20 +155,28 @@ impl Checker {
     }
 }
 
-/// The status of the answer, or a reason for the operator.
-async fn ask(connector: &Connector, settings: &CheckSettings) -> Result<u16, String> {
+/// The status of the answer, and the connection if the body is still to be read there; or a reason for the operator.
+async fn ask(
+    connector: &Connector,
+    settings: &CheckSettings,
+) -> Result<(u16, Option<MemberConnection>), String> {
     let connected = connect(connector, settings.timeout).await;
     let (protocol, stream) = connected.map_err(|failure| failure.to_string())?;
     match protocol {
         MemberProtocol::Http1 => {
-            ask_http1(MemberConnection::new(stream), settings).await.map_err(|error| error.to_string())
+            let mut connection = MemberConnection::new(stream);
+            let CheckSettings { path, host, .. } = settings;
+            let fields = [("Host", host.as_str()), ("User-Agent", USER_AGENT), ("Connection", "close")];
+            let status = status_of(&mut connection, "GET", path, &fields).await;
+            Ok((status.map_err(|error| error.to_string())?, Some(connection)))
         }
         MemberProtocol::Http2 => {
             let scheme = if connector.tls.is_some() { "https" } else { "http" };
             let uri = format!("{scheme}://{}{}", settings.host, settings.path);
             let request = Request::get(uri).header("user-agent", USER_AGENT).body(());
             let request = request.map_err(|error| error.to_string())?;
-            http2::ask(stream, request).await.map_err(|error| error.to_string())
+            let status = http2::ask(stream, request).await.map_err(|error| error.to_string())?;
+            Ok((status, None))
         }
     }
 }
@@ -178,18 +192,14 @@ async fn connect(connector: &Connector, time_limit: Duration) -> Result<(MemberP
     connector.connect(other, time_limit).await.map(|stream| (other, stream))
 }
 
-async fn ask_http1(mut connection: MemberConnection, settings: &CheckSettings) -> Result<u16, CallError> {
-    let CheckSettings { path, host, .. } = settings;
-    let fields = [("Host", host.as_str()), ("User-Agent", USER_AGENT), ("Connection", "close")];
-    let status = status_of(&mut connection, "GET", path, &fields).await?;
+/// Reads the body of an answer, so that the member does not see its connection reset. An error in it does not matter.
+async fn read_body(mut connection: MemberConnection) {
     let mut body = Vec::new();
     while body.len() < MAX_READ {
-        // The head has decided the check; an error in the body does not matter.
         if poll_fn(|cx| connection.poll_body(cx, &mut body, MAX_READ)).await.unwrap_or(true) {
             break;
         }
     }
-    Ok(status)
 }
 
 #[cfg(test)]

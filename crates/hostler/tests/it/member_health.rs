@@ -206,6 +206,19 @@ async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() 
 }
 
 #[tokio::test]
+async fn a_check_is_decided_by_the_head_of_a_response_whose_body_does_not_end() {
+    let stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n";
+    let member = upstream().answers(stream).start().await;
+    let checks = CHECKED.replace("timeout = '5s'", "timeout = '500ms'");
+    let site = site(&format!("[pools.app.health_check]\npath = '/events'\n{checks}"));
+    let site = site.with("app", &member).start().await;
+    eventually("checks that pass", async || {
+        (site.pool("app").await["health_checks"][0]["passed"].as_u64()? > 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn health_checks_use_the_members_tls_and_protocol() {
     let trust = authority();
     let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
