@@ -86,6 +86,11 @@ impl<E> Gauge<E> {
         self.shared.lock().queue.fair.is_some()
     }
 
+    /// Whether the last connection to the member has failed. `None` as in [`Self::load`].
+    pub fn is_out_of_reach(&self) -> Option<bool> {
+        self.shared.lock().roster.state(self.id).map(MemberState::is_out_of_reach)
+    }
+
     /// Sets the number of slots, which alone decides from now on. Leases above the new number end normally.
     pub fn set_slots(&self, slots: usize) {
         self.shared.set_slots(self.id, slots);

@@ -4,6 +4,7 @@ mod claims;
 mod complaint;
 mod port_in_use;
 mod presence;
+mod reach;
 mod stopping;
 mod tasks;
 

@@ -16,7 +16,7 @@ use crate::settings::WorkerAddress;
 use crate::spawn::AppBinding;
 
 /// How long an app has to listen again after it has closed its server.
-const REOPENING: Duration = Duration::from_secs(2);
+pub(super) const REOPENING: Duration = Duration::from_secs(2);
 
 /// How long a process that another one of the app has started waits, because that one may be the app and listen later. Most apps listen
 /// within this time, and a program that only starts the app costs a pool this once.

@@ -51,6 +51,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if !has_preload && capacity.main_thread().is_none() {
             self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be measured");
         }
+        let start_timeout = self.settings.borrow().start_timeout;
+        running.watch_port(membership.gauge(), start_timeout);
         if self.settings.borrow().compile_cache != CompileCache::Off {
             let flushes = Arc::clone(&self.shared.cache_flushes);
             let (gauge, release) = (membership.gauge(), self.status.release);

@@ -81,6 +81,21 @@ async fn a_worker_whose_app_has_closed_its_server_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_worker_without_the_preload_that_has_closed_its_port_is_replaced() {
+    let site = source(
+        "const answer = (req, res) => res.end(process.env.HOSTLER_GENERATION);
+        const server = require('http').createServer(answer).listen(process.env.PORT);
+        const close = () => [server.close(), server.closeAllConnections()];
+        if (process.env.HOSTLER_GENERATION === '1') setTimeout(close, 1500);
+        setInterval(() => {}, 1000);",
+    );
+    let site = site.option("pools.app.bind=port").option("pools.app.start_timeout=5s").started().await;
+    eventually("its successor answers", async || (site.get("/").await.body == b"2").then_some(())).await;
+    site.logged("app/1: does not listen any more").await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn an_app_that_opens_its_own_server_long_after_another_goes_on() {
     let site = source(
         "const http = require('http');
