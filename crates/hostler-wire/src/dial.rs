@@ -11,9 +11,13 @@ use tokio::time::sleep;
 /// How long an address may be silent before the next one is tried as well (RFC 8305 section 5).
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Connects to a host. A name is looked up first.
-pub(crate) async fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
-    let addresses: Vec<_> = lookup_host((host, port)).await?.collect();
+/// The addresses of a host. A name is looked up on a thread that may block.
+pub async fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok(lookup_host((host, port)).await?.collect())
+}
+
+/// Connects to the host that has these addresses.
+pub(crate) async fn dial(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     match addresses[..] {
         [only] => TcpStream::connect(only).await,
         _ => first_of(addresses).await,

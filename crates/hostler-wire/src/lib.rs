@@ -34,6 +34,7 @@ pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
 pub use connection::{CallError, MemberConnection};
 pub use date::parse_http_date;
+pub use dial::look_up;
 pub use direct::FilePart;
 pub use field::{Field, Fields, Name, Span};
 pub use grammar::{TOKEN, byte_set, hex, is_token, media_type, parse_digits, split_host, tokens, write_hex};

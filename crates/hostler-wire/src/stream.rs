@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
-use crate::dial::dial;
+use crate::dial::{dial, look_up};
 use crate::turn;
 
 /// Where a member listens.
@@ -71,12 +72,15 @@ impl Stream {
     pub async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
-            Address::Tcp(host, port) => {
-                let stream = dial(host, *port).await?;
-                stream.set_nodelay(true)?;
-                Ok(Self::Tcp(stream))
-            }
+            Address::Tcp(host, port) => Self::connect_to(look_up(host, *port).await?).await,
         }
+    }
+
+    /// Connects to a host that has these addresses. The caller sets the deadline.
+    pub async fn connect_to(addresses: Vec<SocketAddr>) -> io::Result<Self> {
+        let stream = dial(addresses).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self::Tcp(stream))
     }
 
     /// Whether no byte has come and the other side has not closed, by asking the kernel. Needs a system call, for callers

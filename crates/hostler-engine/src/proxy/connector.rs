@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
-use hostler_wire::{Address, Metered, Stream};
+use hostler_wire::{Address, Metered, Stream, look_up};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -78,8 +78,7 @@ impl Connector {
     /// Opens a new connection for this protocol, within `time_limit`.
     pub async fn connect(&self, protocol: MemberProtocol, time_limit: Duration) -> Result<Stream, Failure> {
         let until = Instant::now() + time_limit;
-        let connected = timeout_at(until, open(&self.address)).await;
-        let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let stream = open(&self.address, until).await;
         let stream = stream.and_then(|stream| self.check_peer(stream)).map_err(Failure::to_connect)?;
         match (stream, &self.tls) {
             (stream, None) => Ok(stream),
@@ -107,13 +106,22 @@ impl Connector {
     }
 }
 
-/// Opens the stream below all protocols.
-async fn open(address: &Address) -> io::Result<Stream> {
+/// Opens the stream below all protocols. Only a member that is silent itself has timed out: a name server that does not answer in time says
+/// nothing about the member.
+async fn open(address: &Address, until: Instant) -> io::Result<Stream> {
     #[cfg(test)]
     if let Some(member) = simulated(address) {
-        return member.connect().await;
+        return opened_by(until, member.connect()).await;
     }
-    Stream::connect(address).await
+    let Address::Tcp(host, port) = address else { return opened_by(until, Stream::connect(address)).await };
+    let unknown =
+        |_| Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no answer to the lookup of its name"));
+    let addresses = timeout_at(until, look_up(host, *port)).await.unwrap_or_else(unknown)?;
+    opened_by(until, Stream::connect_to(addresses)).await
+}
+
+async fn opened_by(until: Instant, opening: impl Future<Output = io::Result<Stream>>) -> io::Result<Stream> {
+    timeout_at(until, opening).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 impl MemberTls {
@@ -141,5 +149,41 @@ impl MemberTls {
             return Err(TlsFault::NoHttp2.with("ALPN"));
         }
         Ok(Stream::Tls(Box::new(TlsStream::Client(stream))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::mpsc;
+
+    use tokio::net::TcpSocket;
+    use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_looked_up_in_time_is_no_silence_of_its_member() {
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            // The only thread for lookups is busy, as with a name server that does not answer.
+            let (end, ended) = mpsc::channel::<()>();
+            spawn_blocking(move || ended.recv());
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+            let full = socket.listen(0).unwrap();
+            let silent = full.local_addr().unwrap();
+            // While this connection waits to be accepted, the kernel answers no other.
+            let _waits = TcpStream::connect(silent).await.unwrap();
+            for (host, is_silent) in [("localhost", false), ("127.0.0.1", true)] {
+                let connector = Connector::from(Address::Tcp(host.into(), silent.port()));
+                let connected = connector.connect(MemberProtocol::Http1, Duration::from_millis(10)).await;
+                let failure = connected.unwrap_err();
+                let Failure::Unreachable(error) = failure else { panic!("{host}: {failure}") };
+                assert_eq!(error.kind() == io::ErrorKind::TimedOut, is_silent, "{host}: {error}");
+            }
+            drop(end);
+        });
     }
 }
