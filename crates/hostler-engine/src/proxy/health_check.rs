@@ -112,20 +112,33 @@ impl Checker {
         let mut pause = settings.interval.min(MAX_FIRST_DELAY).mul_f64(fastrand::f64());
         loop {
             sleep(pause).await;
-            let until = Instant::now() + settings.timeout;
-            let asked = timeout_at(until, ask(&self.connector, settings)).await;
-            let late = |_| Err(format!("no response within {:?}", settings.timeout));
-            let (outcome, rest) = match asked.unwrap_or_else(late) {
-                Ok((status, rest)) if settings.status.contains(&status) => (Ok(()), rest),
-                Ok((status, rest)) => (Err(format!("it answered {status}")), rest),
-                Err(why) => (Err(why), None),
-            };
-            self.note(outcome, settings);
-            if let Some(connection) = rest {
-                // The head has decided the check. The body may be one that never ends.
-                let _ = timeout_at(until, read_body(connection)).await;
-            }
+            self.check_once(settings).await;
             pause = settings.interval.mul_f64(0.9 + 0.2 * fastrand::f64());
+        }
+    }
+
+    async fn check_once(&self, settings: &CheckSettings) {
+        let until = Instant::now() + settings.timeout;
+        let late = |_| Err(format!("no response within {:?}", settings.timeout));
+        let asked = match timeout_at(until, connect(&self.connector, settings.timeout)).await {
+            // No file descriptor is left. Otherwise all members would become unhealthy, also those with kept connections.
+            Ok(Err(failure)) if failure.is_by_hostler() => return,
+            Ok(Err(failure)) => Err(failure.to_string()),
+            Ok(Ok(connected)) => {
+                let asking = ask(connected, self.connector.tls.is_some(), settings);
+                timeout_at(until, asking).await.unwrap_or_else(late)
+            }
+            Err(elapsed) => late(elapsed),
+        };
+        let (outcome, rest) = match asked {
+            Ok((status, rest)) if settings.status.contains(&status) => (Ok(()), rest),
+            Ok((status, rest)) => (Err(format!("it answered {status}")), rest),
+            Err(why) => (Err(why), None),
+        };
+        self.note(outcome, settings);
+        if let Some(connection) = rest {
+            // The head has decided the check. The body may be one that never ends.
+            let _ = timeout_at(until, read_body(connection)).await;
         }
     }
 
@@ -157,11 +170,10 @@ impl Checker {
 
 /// The status of the answer, and the connection if the body is still to be read there; or a reason for the operator.
 async fn ask(
-    connector: &Connector,
+    (protocol, stream): (MemberProtocol, Stream),
+    has_tls: bool,
     settings: &CheckSettings,
 ) -> Result<(u16, Option<MemberConnection>), String> {
-    let connected = connect(connector, settings.timeout).await;
-    let (protocol, stream) = connected.map_err(|failure| failure.to_string())?;
     match protocol {
         MemberProtocol::Http1 => {
             let mut connection = MemberConnection::new(stream);
@@ -171,7 +183,7 @@ async fn ask(
             Ok((status.map_err(|error| error.to_string())?, Some(connection)))
         }
         MemberProtocol::Http2 => {
-            let scheme = if connector.tls.is_some() { "https" } else { "http" };
+            let scheme = if has_tls { "https" } else { "http" };
             let uri = format!("{scheme}://{}{}", settings.host, settings.path);
             let request = Request::get(uri).header("user-agent", USER_AGENT).body(());
             let request = request.map_err(|error| error.to_string())?;
@@ -204,11 +216,16 @@ async fn read_body(mut connection: MemberConnection) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    #[test]
-    fn failures_in_a_row_make_a_member_unhealthy_and_successes_in_a_row_healthy() {
-        let settings = CheckSettings {
+    use hostler_dispatch::{Pool, PoolSettings};
+
+    use super::*;
+    use crate::proxy::Meter;
+    use crate::proxy::tests::{Dialled, SimulatedMember, listen, simulated_address};
+
+    fn settings() -> CheckSettings {
+        CheckSettings {
             path: "/".into(),
             host: "a".into(),
             interval: Duration::from_secs(5),
@@ -216,7 +233,40 @@ mod tests {
             unhealthy: 3,
             healthy: 2,
             status: 200..=299,
-        };
+        }
+    }
+
+    #[derive(Default)]
+    struct WithoutDescriptor(AtomicUsize);
+
+    impl SimulatedMember for WithoutDescriptor {
+        fn dial(self: Arc<Self>) -> Dialled {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Dialled::NoDescriptor
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_for_which_no_file_descriptor_is_left_says_nothing_about_the_member() {
+        let member = Arc::new(WithoutDescriptor::default());
+        listen(vec![member.clone() as Arc<dyn SimulatedMember>]);
+        let pool = Pool::new("app", PoolSettings::default());
+        let meter = Arc::new(Meter::new(1));
+        let endpoint = Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None);
+        let membership = pool.join(endpoint, 1);
+        let checking = Checking::begin(&membership, settings());
+        while member.0.load(Ordering::Relaxed) < 10 {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let checked = membership.endpoint().checked().unwrap();
+        assert_eq!((checked.passed, checked.failed, checked.unhealthy), (0, 0, false));
+        assert_eq!(pool.reachable_members(), 1);
+        drop(checking);
+    }
+
+    #[test]
+    fn failures_in_a_row_make_a_member_unhealthy_and_successes_in_a_row_healthy() {
+        let settings = settings();
         let mut checked = Checked::default();
         let outcomes = "++--+---+-++-";
         let news: Vec<_> = outcomes

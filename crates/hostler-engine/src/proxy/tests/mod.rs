@@ -24,6 +24,8 @@ pub use wire::{Discarded, MemberSide, WireSettings, wire};
 /// What becomes of an attempt to connect to a simulated member.
 pub enum Dialled {
     Refused,
+    /// This process has no file descriptor left.
+    NoDescriptor,
     /// Nothing answers.
     Silent,
     /// The connection is made after this long.
@@ -65,6 +67,7 @@ impl AtMember {
     pub async fn connect(self) -> io::Result<Stream> {
         match self.0.dial() {
             Dialled::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
+            Dialled::NoDescriptor => Err(rustix::io::Errno::MFILE.into()),
             Dialled::Silent => pending().await,
             Dialled::Accepted(stream, after) => {
                 if !after.is_zero() {
