@@ -72,10 +72,11 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().roster.totals().members
     }
 
-    /// The number of members that are healthy and not ejected.
+    /// The number of members that are healthy and not ejected. One that has just ended a request without an answer is among them: it gets no
+    /// requests for a moment only, and clients could see to it that this moment is most of the time.
     pub fn reachable_members(&self) -> usize {
         let now = Instant::now();
-        self.shared.lock().roster.present().filter(|member_state| !member_state.is_out(now)).count()
+        self.shared.lock().roster.present().filter(|member_state| !member_state.is_lost(now)).count()
     }
 
     /// The member for which `is_it` returns true; of several, the one that joined last. `is_it` runs under the pool's

@@ -174,6 +174,19 @@ async fn repeated_closing_ejects_a_member_no_longer_than_one_closing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_that_closed_a_connection_still_counts_as_reachable() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let counted = || (pool.reachable_members(), pool.snapshot().members[0].figures.unreachable);
+    lease(&pool).end(LeaseEnding::HungUp);
+    let mut request = waiting(&pool);
+    assert_eq!(counted(), (1, false));
+    pass(Duration::from_millis(51)).await;
+    request.lease().end(LeaseEnding::Unreachable);
+    assert_eq!(counted(), (0, true));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_of_a_member_clears_its_suspicion() {
     let pool = pool(9);
     let _member = pool.join("a", 2);

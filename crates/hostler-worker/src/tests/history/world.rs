@@ -252,7 +252,8 @@ impl<'a> World<'a> {
         let processes = self.processes.values().filter_map(TestProcess::next);
         let clients = self.clients.iter().filter_map(|client| client.next(limit));
         let workers = self.workers.values().filter_map(|worker| worker.life.deadline());
-        let is_backed_off = || self.pool.reachable_members() < self.pool.find_all(|_| true).len();
+        let members = || self.pool.occupancy((0, usize::MAX, 0), |_| ()).members;
+        let is_backed_off = || members().iter().any(|member| member.out && !member.left);
         let waits = self.clients.iter().any(Client::waits) && is_backed_off();
         let glance = waits.then(|| Instant::now() + GLANCE);
         let all = processes.chain(clients).chain(workers).chain(self.plan.deadline()).chain(glance);
