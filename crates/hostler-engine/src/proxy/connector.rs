@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hostler_address::OwnAddresses;
@@ -18,6 +18,9 @@ use super::failure::{Failure, TlsFault};
 #[cfg(test)]
 use super::tests::simulated;
 
+/// How often a member that did not offer HTTP/2 is asked for it, with a new connection to it.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Clone)]
 pub struct Connector {
     pub address: Address,
@@ -27,6 +30,8 @@ pub struct Connector {
     pub protocol: MemberProtocol,
     /// The member does not offer HTTP/2. All copies have this in common.
     pub falls_back: Arc<AtomicBool>,
+    /// When a member that does not offer HTTP/2 was last asked for it. All copies have this in common.
+    pub asked: Arc<Mutex<Option<Instant>>>,
     /// Hostler's own addresses. The member's name must not resolve to one of them.
     pub shuns: Option<Arc<OwnAddresses>>,
 }
@@ -52,7 +57,8 @@ pub enum MemberProtocol {
 impl From<Address> for Connector {
     /// HTTP/1.1 in plain text.
     fn from(address: Address) -> Self {
-        Self { address, tls: None, protocol: MemberProtocol::Http1, falls_back: Arc::default(), shuns: None }
+        let (falls_back, asked) = Default::default();
+        Self { address, tls: None, protocol: MemberProtocol::Http1, falls_back, asked, shuns: None }
     }
 }
 
@@ -72,7 +78,25 @@ impl Connector {
 
     /// Notes whether the member offers HTTP/2. True if that is news.
     pub(super) fn note_http2(&self, is_offered: bool) -> bool {
+        *self.asked() = Some(Instant::now());
         self.falls_back.swap(!is_offered, Ordering::Relaxed) == is_offered
+    }
+
+    /// Whether to ask a member that did not offer HTTP/2 again: it may have been started again since. True once in [`ASK_AGAIN`].
+    pub(super) fn is_to_be_asked(&self, now: Instant) -> bool {
+        if self.spoken() == self.protocol {
+            return false;
+        }
+        let mut asked = self.asked();
+        let is_due = asked.is_none_or(|at| now.saturating_duration_since(at) >= ASK_AGAIN);
+        if is_due {
+            *asked = Some(now);
+        }
+        is_due
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a new connection for this protocol, within `time_limit`.

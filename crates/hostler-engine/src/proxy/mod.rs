@@ -41,6 +41,7 @@ use rustix::io::Errno;
 use tokio::time::{Instant, sleep};
 
 use crate::exchange::{Body, Downstream, Exchange};
+use crate::journal::Level;
 
 pub use crate::exchange::Instance;
 
@@ -150,11 +151,30 @@ async fn begin_call(
     Ok((CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now)), is_kept))
 }
 
-/// A member with TLS that does not offer HTTP/2 gets HTTP/1.1 from now on. Nothing was sent to it yet.
+/// A member with TLS that does not offer HTTP/2 gets HTTP/1.1 until it does. Nothing was sent to it yet.
 fn fall_back(lease: &Lease<Endpoint>) {
     if lease.connector.note_http2(false) {
         lease.tell("does not offer HTTP/2 (ALPN), and gets its requests in HTTP/1.1");
     }
+}
+
+/// Looks in the background whether a member that did not offer HTTP/2 does so by now.
+fn look_for_http2(lease: &Lease<Endpoint>, settings: &CallSettings) {
+    if !lease.connector.is_to_be_asked(Instant::now()) {
+        return;
+    }
+    let (connector, time_limit) = (lease.connector.clone(), settings.connect_timeout);
+    let (label, news) = (lease.label.clone(), lease.news.clone());
+    tokio::spawn(async move {
+        let is_offered = connector.connect(MemberProtocol::Http2, time_limit).await.is_ok();
+        if is_offered
+            && connector.note_http2(true)
+            && let Some(MemberNews { journal, pool }) = news
+        {
+            let text = format!("{pool}: member {label} offers HTTP/2 by now, and gets its requests in it");
+            journal.event(Level::Info, &text);
+        }
+    });
 }
 
 /// The caller boxes this: most requests find an idle connection and should not carry the room for it.
@@ -172,6 +192,7 @@ async fn on_new_connection<D: Downstream>(
     exchange.awaits();
     match connected {
         Ok(connection) => {
+            look_for_http2(&lease, settings);
             let call =
                 CallBox::new(Call::begin(exchange, lease, connection, settings, thread, Instant::now()));
             call.head(exchange, client).await.map_err(end_lease)

@@ -2,6 +2,7 @@
 //! gateway.
 
 mod bugs;
+mod http2_again;
 mod kept;
 mod race;
 mod slow_ends;
