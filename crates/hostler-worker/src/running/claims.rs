@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, UnixStream};
 use tokio::time::sleep;
 
 use super::RunningProcess;
+use super::reach::{REOPENING, is_closed};
 use crate::message::{ListenClaim, ToWorker, Via};
 use crate::message_sender::MessageSender;
 use crate::news::WorkerNews;
@@ -14,9 +14,6 @@ use crate::process::tell_end;
 use crate::process_end::is_alive;
 use crate::settings::WorkerAddress;
 use crate::spawn::AppBinding;
-
-/// How long an app has to listen again after it has closed its server.
-pub(super) const REOPENING: Duration = Duration::from_secs(2);
 
 /// How long a process that another one of the app has started waits, because that one may be the app and listen later. Most apps listen
 /// within this time, and a program that only starts the app costs a pool this once.
@@ -111,7 +108,11 @@ impl RunningProcess {
             sleep(REOPENING.max(boots_for)).await;
             loop {
                 // Another process or thread of the app may have the same socket.
-                if !is_open(address.as_ref()).await {
+                let is_closed = match &address {
+                    Some(address) => is_closed(address).await,
+                    None => true,
+                };
+                if is_closed {
                     news_sender.send(WorkerNews::NotListening).await;
                 }
                 sleep(REOPENING).await;
@@ -127,13 +128,4 @@ fn told(ListenClaim { pid, port, .. }: ListenClaim, wait: Duration) -> String {
          started it listens too, and is the app. With port of the pool (--port), Hostler need not wait",
         wait.as_secs_f64()
     )
-}
-
-/// Whether a connection to this address is accepted.
-async fn is_open(address: Option<&WorkerAddress>) -> bool {
-    match address {
-        Some(WorkerAddress::Unix(path)) => UnixStream::connect(path).await.is_ok(),
-        Some(WorkerAddress::Tcp(address)) => TcpStream::connect(address).await.is_ok(),
-        None => false,
-    }
 }

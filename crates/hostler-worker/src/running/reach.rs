@@ -1,17 +1,19 @@
-//! Looks whether a worker without the preload still listens on its port. It does not tell that its app has closed it.
+//! Looks whether a worker still listens. One without the preload does not tell that its app has closed its port.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use hostler_dispatch::Gauge;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, sleep};
 
 use super::RunningProcess;
-use super::claims::REOPENING;
 use crate::news::{NewsSender, WorkerNews};
 use crate::settings::WorkerAddress;
+
+/// How long an app has to listen again after it has closed its server.
+pub(super) const REOPENING: Duration = Duration::from_secs(2);
 
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -27,11 +29,11 @@ impl RunningProcess {
 /// Runs until the member has left and its last lease has ended. Connects only if a request has found nothing there, so that an app that works
 /// gets no connections without a request. A closed port is reported again and again.
 async fn watch<E>(gauge: Gauge<E>, address: SocketAddr, boots_until: Instant, news_sender: NewsSender) {
-    let mut closed_since = None;
+    let (address, mut closed_since) = (WorkerAddress::Tcp(address), None);
     loop {
         sleep(LOOK).await;
         let Some(is_out_of_reach) = gauge.is_out_of_reach() else { return };
-        if !(is_out_of_reach && is_closed(address).await) {
+        if !(is_out_of_reach && is_closed(&address).await) {
             closed_since = None;
             continue;
         }
@@ -42,9 +44,15 @@ async fn watch<E>(gauge: Gauge<E>, address: SocketAddr, boots_until: Instant, ne
     }
 }
 
-/// Whether nothing listens there. An app that is too busy to accept connections refuses none.
-async fn is_closed(address: SocketAddr) -> bool {
-    TcpStream::connect(address).await.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+/// Whether nothing listens there. An app that is too busy to accept connections listens, and that Hostler has no file descriptor left shows
+/// nothing.
+pub(super) async fn is_closed(address: &WorkerAddress) -> bool {
+    let failure = match address {
+        WorkerAddress::Unix(path) => UnixStream::connect(path).await.err(),
+        WorkerAddress::Tcp(address) => TcpStream::connect(address).await.err(),
+    };
+    let kind = failure.map(|error| error.kind());
+    matches!(kind, Some(ErrorKind::ConnectionRefused | ErrorKind::NotFound))
 }
 
 #[cfg(test)]
@@ -78,5 +86,25 @@ mod tests {
         assert!(Instant::now() >= boots_until);
         drop((membership, news_receiver));
         watching.await.unwrap();
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn a_server_that_is_too_busy_to_accept_is_not_closed() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("busy");
+        let address = WorkerAddress::Unix(path.clone());
+        assert!(is_closed(&address).await, "no socket");
+        let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind(&socket, &SocketAddrUnix::new(path.as_path()).unwrap()).unwrap();
+        listen(&socket, 0).unwrap();
+        let _waits = UnixStream::connect(&path).await.unwrap();
+        let another = UnixStream::connect(&path).await;
+        assert_eq!(another.unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(!is_closed(&address).await);
+        drop(socket);
+        assert!(is_closed(&address).await, "nobody listens");
     }
 }
