@@ -78,11 +78,19 @@ impl<E> Roster<E> {
         });
     }
 
-    /// Ends the ejections and doubts of all members, as if all had answered.
+    /// Ends the ejections and doubts of all members, as if all had answered. Requests that wait for a member that is marked down are told by its
+    /// next answer: nothing may be told under the lock.
     pub fn forgive(&mut self) {
         if self.totals().doubted > 0 {
-            let ids: Vec<_> = self.states().iter().map(|state| state.member.id).collect();
-            ids.into_iter().for_each(|id| _ = self.edit(id, MemberState::forgive));
+            let in_doubt = self.states().iter().filter(|state| state.is_in_any_doubt());
+            let ids: Vec<_> = in_doubt.map(|state| state.member.id).collect();
+            for id in ids {
+                self.edit(id, |state| {
+                    let is_under_watch = state.member.is_under_watch();
+                    state.forgive();
+                    state.member.suspected.store(is_under_watch, Ordering::Relaxed);
+                });
+            }
         }
     }
 

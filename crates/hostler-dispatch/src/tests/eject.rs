@@ -120,6 +120,20 @@ async fn requests_at_an_unhealthy_member_are_notified_also_after_it_has_answered
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_forgiven_member_is_marked_down_only_until_it_answers() {
+    let pool = pool_that_ejects(1);
+    let _members = ["a", "b"].map(|name| pool.join(name, 1));
+    let (ejected, _busy) = (lease(&pool), lease(&pool));
+    assert!(ejected.strike().is_some());
+    drop(ejected);
+    let forgiving = MemberPreference { forgiving: true, ..MemberPreference::default() };
+    let again = of(pool.acquire(Claim { preference: forgiving, ..Claim::default() })).lease();
+    assert!(!again.was_ejected());
+    again.reached();
+    assert!(!is_ready(&mut Box::pin(again.marked_down())));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unhealthy_member_gets_no_request_until_it_is_healthy() {
     let pool = pool(9);
     let member = pool.join("a", 1);
