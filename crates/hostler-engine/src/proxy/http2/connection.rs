@@ -179,7 +179,8 @@ impl Http2Connection {
     }
 
     fn has_room(&self, max_age: Option<Duration>, need: BodyNeed) -> bool {
-        let window = self.requests.current_unassigned_capacity();
+        // It takes a lock of the connection, which most requests do not need.
+        let window = if need == BodyNeed::Nothing { 0 } else { self.requests.current_unassigned_capacity() };
         let load = lock(&self.load);
         load.streams < self.most_streams(max_age) && load.has_room_for(need, window)
     }
