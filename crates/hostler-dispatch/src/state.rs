@@ -149,9 +149,11 @@ impl<E> PoolState<E> {
             return None;
         }
         self.look_for_room(now);
-        let any = self.choose(now, None, &MemberPreference::default());
+        let mut any = self.choose(now, None, &MemberPreference::default());
         let free = bound::free_slots(&self.roster, &self.queue, any.is_some(), now.real);
         while let Some(priority) = self.queue.next_class(&free) {
+            // Choosing for the next request may show that this member cannot begin one any more.
+            let chosen = any.take();
             let (place, span) = self.queue.next_free_of(priority, &free)?;
             let error = if span.until.is_some_and(|until| until <= now.served) && !planted!(LateSlot) {
                 self.counters.expired += 1;
@@ -175,7 +177,7 @@ impl<E> PoolState<E> {
                 self.counters.refuse(kind)
             } else {
                 let is_for_any = span.long_lived.is_none() && span.preference.is_for_any();
-                return Some((place, span, any.filter(|_| is_for_any)));
+                return Some((place, span, chosen.filter(|_| is_for_any)));
             };
             woken.extend(self.queue.refuse(place, error));
         }
