@@ -33,6 +33,9 @@ const HEAD_ROOM: usize = 8;
 /// So many streams that were reset in the last second are remembered, so that frames of them that were on their way are ignored. Many clients
 /// may leave at once.
 const REMEMBERED_RESETS: usize = 1000;
+/// So many tasks at a time open connections for bodies that need one of their own. With fewer, many uploads at once would wait for each other.
+/// With more, each of many short bodies would get a connection, although the others end meanwhile.
+const OWN_TURNS: usize = 8;
 /// How long the end of a connection may take after its last use. The `h2` crate first sends what waits, which a member that reads nothing never
 /// takes.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
@@ -41,6 +44,8 @@ pub(in crate::proxy) struct Http2Connections {
     open: Mutex<Vec<Http2Connection>>,
     /// Only one task at a time opens a connection: the others then find room on it.
     turn: Semaphore,
+    /// The same for bodies that find no room there.
+    own_turns: Semaphore,
     /// How long a connection gets new streams. None: as long as it lasts.
     max_age: Option<Duration>,
 }
@@ -86,7 +91,8 @@ pub(in crate::proxy) struct StreamPermit {
 
 impl Http2Connections {
     pub fn new(max_age: Option<Duration>) -> Self {
-        Self { open: Mutex::default(), turn: Semaphore::new(1), max_age }
+        let (turn, own_turns) = (Semaphore::new(1), Semaphore::new(OWN_TURNS));
+        Self { open: Mutex::default(), turn, own_turns, max_age }
     }
 
     /// Room for a stream and its body. Opens a new connection if the open ones are full.
@@ -101,8 +107,11 @@ impl Http2Connections {
             return Ok(permit);
         }
         let until = Instant::now() + time_limit;
-        let late = |_| Failure::Unreachable(std::io::ErrorKind::TimedOut.into());
-        let _turn = timeout_at(until, self.turn.acquire()).await.map_err(late)?;
+        let turns = if need == BodyNeed::AsRead { &self.own_turns } else { &self.turn };
+        let Ok(_turn) = timeout_at(until, turns.acquire()).await else {
+            let late = || Failure::Unreachable(std::io::ErrorKind::TimedOut.into());
+            return self.share(need).ok_or_else(late);
+        };
         if let Some(permit) = self.find(need) {
             return Ok(permit);
         }
@@ -289,6 +298,9 @@ mod tests {
     use tokio::time::{pause, timeout};
 
     use super::*;
+    use crate::proxy::tests::{
+        Dialled, MemberSide, SimulatedMember, WireSettings, listen, simulated_address, wire,
+    };
 
     #[tokio::test]
     async fn a_connection_that_is_used_no_more_ends_although_its_member_reads_nothing() {
@@ -362,6 +374,39 @@ mod tests {
             let load = lock(&open.load);
             assert_eq!((load.streams, load.at_once, load.as_read), (0, 0, 0));
         }
+    }
+
+    /// A connection to it takes a second, and stays open.
+    #[derive(Default)]
+    struct SlowToConnect(Mutex<Vec<MemberSide>>);
+
+    impl SimulatedMember for SlowToConnect {
+        fn dial(self: Arc<Self>) -> Dialled {
+            let (stream, member) =
+                wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
+            lock(&self.0).push(member);
+            Dialled::Accepted(stream, Duration::from_secs(1))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_does_not_wait_for_the_connection_of_another_and_shares_one_in_the_end() {
+        listen(vec![Arc::new(SlowToConnect::default()) as Arc<dyn SimulatedMember>]);
+        let connector = Connector { protocol: MemberProtocol::Http2, ..simulated_address(0).into() };
+        let all = Http2Connections::new(None);
+        let own = async || permit_of(&all, &connector, BodyNeed::AsRead).await;
+        let (two, began) = (Duration::from_secs(2), Instant::now());
+        let _permits = tokio::join!(own(), own(), own());
+        assert!(began.elapsed() < two, "{:?}", began.elapsed());
+        assert_eq!(all.open().len(), 3);
+        // Others open connections, and come to no end.
+        let _turns = (all.turn.acquire().await.unwrap(), all.own_turns.acquire_many(8).await.unwrap());
+        for need in [BodyNeed::AtOnce(1), BodyNeed::AsRead] {
+            let began = Instant::now();
+            let _permit = permit_of(&all, &connector, need).await;
+            assert!(began.elapsed() > two, "it has waited for its turn");
+        }
+        assert_eq!(all.open().len(), 3);
     }
 
     #[tokio::test]
