@@ -112,7 +112,7 @@ async fn run(
         };
         match call.unboxed().without_answer(&mut twin, failure) {
             // As in a first try: that a member closes an old connection is no failure of it.
-            (failure, Some(again)) if is_first && is_end_of_old(&failure, is_kept) => {
+            (failure, Some(again)) if is_first && is_end_of_old(&failure, is_kept, again.is_ours()) => {
                 (lease, is_first) = (again, false);
             }
             failed => break Err(end_lease(failed)),
@@ -123,9 +123,10 @@ async fn run(
     }
 }
 
-/// Whether only the connection has ended, which the member may close at any time. In HTTP/2 the member says so.
-fn is_end_of_old(failure: &Failure, is_kept: bool) -> bool {
-    failure.was_unprocessed() || is_kept && matches!(failure, Failure::Unanswered(_))
+/// Whether only the connection has ended, which the member may close at any time. In HTTP/2 the member says so. A worker of ours never closes
+/// a kept connection over a request; it is dying.
+fn is_end_of_old(failure: &Failure, is_kept: bool, is_ours: bool) -> bool {
+    failure.was_unprocessed() || is_kept && !is_ours && matches!(failure, Failure::Unanswered(_))
 }
 
 impl CallBox {
@@ -206,4 +207,22 @@ enum RaceStep {
     Second(Option<Result<SecondAnswer, Failure>>),
     /// The deadline has come, and the first try has failed before.
     Over,
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_wire::CallError;
+
+    use super::*;
+
+    #[test]
+    fn only_a_member_that_is_no_worker_of_ours_may_close_a_kept_connection() {
+        let unanswered = Failure::Unanswered(CallError::Closed);
+        for (is_kept, is_ours, expected) in
+            [(true, false, true), (true, true, false), (false, false, false), (false, true, false)]
+        {
+            assert_eq!(is_end_of_old(&unanswered, is_kept, is_ours), expected, "{is_kept} {is_ours}");
+        }
+        assert!(is_end_of_old(&Failure::Unprocessed("GOAWAY".into()), false, false));
+    }
 }
