@@ -126,13 +126,15 @@ impl Http2Connections {
             return Ok(permit);
         }
         let left = until.saturating_duration_since(Instant::now());
-        let stream = match connector.connect(MemberProtocol::Http2, left).await {
-            Ok(stream) => stream,
+        let silent_end = SilentEnd::default();
+        let opened = match connector.connect(MemberProtocol::Http2, left).await {
+            Ok(stream) => handshake(stream, &silent_end, limits).await.map_err(Failure::Unreachable),
+            Err(failure) => Err(failure),
+        };
+        let (requests, in_use) = match opened {
+            Ok(opened) => opened,
             Err(failure) => return self.share(need).ok_or(failure),
         };
-        let silent_end = SilentEnd::default();
-        let (requests, in_use) =
-            handshake(stream, &silent_end, limits).await.map_err(Failure::Unreachable)?;
         let idle_since = Instant::now();
         let load = ConnectionLoad { streams: 0, at_once: 0, as_read: 0, idle_since, _in_use: in_use };
         let load = Arc::new(Mutex::new(load));
@@ -290,6 +292,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use hostler_wire::Address;
     use http::Request;
@@ -376,22 +379,29 @@ mod tests {
         }
     }
 
-    /// A connection to it takes a second, and stays open.
+    /// A connection to it takes a second, and stays open unless the member is full.
     #[derive(Default)]
-    struct SlowToConnect(Mutex<Vec<MemberSide>>);
+    struct SlowToConnect {
+        members: Mutex<Vec<MemberSide>>,
+        is_full: AtomicBool,
+    }
 
     impl SimulatedMember for SlowToConnect {
         fn dial(self: Arc<Self>) -> Dialled {
             let (stream, member) =
                 wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
-            lock(&self.0).push(member);
+            if self.is_full.load(Ordering::Relaxed) {
+                member.reset();
+            }
+            lock(&self.members).push(member);
             Dialled::Accepted(stream, Duration::from_secs(1))
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_does_not_wait_for_the_connection_of_another_and_shares_one_in_the_end() {
-        listen(vec![Arc::new(SlowToConnect::default()) as Arc<dyn SimulatedMember>]);
+        let member = Arc::new(SlowToConnect::default());
+        listen(vec![member.clone() as Arc<dyn SimulatedMember>]);
         let connector = Connector { protocol: MemberProtocol::Http2, ..simulated_address(0).into() };
         let all = Http2Connections::new(None);
         let own = async || permit_of(&all, &connector, BodyNeed::AsRead).await;
@@ -400,13 +410,16 @@ mod tests {
         assert!(began.elapsed() < two, "{:?}", began.elapsed());
         assert_eq!(all.open().len(), 3);
         // Others open connections, and come to no end.
-        let _turns = (all.turn.acquire().await.unwrap(), all.own_turns.acquire_many(8).await.unwrap());
+        let turns = (all.turn.acquire().await.unwrap(), all.own_turns.acquire_many(8).await.unwrap());
         for need in [BodyNeed::AtOnce(1), BodyNeed::AsRead] {
             let began = Instant::now();
             let _permit = permit_of(&all, &connector, need).await;
             assert!(began.elapsed() > two, "it has waited for its turn");
         }
-        assert_eq!(all.open().len(), 3);
+        drop(turns);
+        member.is_full.store(true, Ordering::Relaxed);
+        let _permit = own().await;
+        assert_eq!((all.open().len(), lock(&member.members).len()), (3, 4));
     }
 
     #[tokio::test]
