@@ -9,6 +9,7 @@ use hostler_config::{self as config, Invocation, LoadContext};
 use hostler_testkit::{Output, run};
 
 use super::site::configured_by;
+use super::watching::{WITHOUT_RIGHTS, is_allowed};
 
 pub const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
 /// An app that answers with one of its variables. It listens where Node's own examples do.
@@ -294,6 +295,20 @@ async fn a_file_that_is_replaced_keeps_its_permissions_and_the_link_to_it() {
     assert!(folder.join("hostler.toml").is_symlink());
     assert!(std::fs::read_to_string(folder.join("real.toml")).unwrap().contains("node server.js"));
     assert_eq!(folder.join("real.toml").metadata().unwrap().permissions().mode() & 0o777, 0o604);
+}
+
+#[tokio::test]
+async fn a_file_in_a_folder_that_may_not_be_written_is_replaced_too() {
+    if !is_allowed(WITHOUT_RIGHTS) {
+        return;
+    }
+    let (folder, _) = init(&[("server.js", SERVER), ("hostler.toml", "mine")], &["--print"]).await;
+    let folder = folder.path().join("shop");
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
+    let command = format!("exec {WITHOUT_RIGHTS} \"$0\" init --force");
+    run("sh", &["-c", &command, HOSTLER], &folder).await.assert_exit(0);
+    assert!(std::fs::read_to_string(folder.join("hostler.toml")).unwrap().contains("node server.js"));
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
 }
 
 #[tokio::test]

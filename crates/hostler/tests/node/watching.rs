@@ -13,9 +13,10 @@ const APP: &str = "require('http').createServer((req, res) => res.end('ok')).lis
 /// Starts a program that is root of its own namespace, with limits of its own on watches.
 const WITH_LIMITS: &str = "unshare --user --map-root-user";
 /// Starts a program that is not root, whoever runs the tests. It owns what they have made.
-const WITHOUT_RIGHTS: &str = "unshare --user --map-user=1000 --map-group=1000";
+pub const WITHOUT_RIGHTS: &str = "unshare --user --map-user=1000 --map-group=1000";
 
-fn is_allowed(unshare: &str) -> bool {
+/// Whether this system allows it. If not, a line about the skipped test has been printed.
+pub fn is_allowed(unshare: &str) -> bool {
     let tried = Command::new("sh").args(["-c", &format!("{unshare} true")]).stderr(Stdio::null()).status();
     let is_allowed = tried.unwrap().success();
     if !is_allowed {

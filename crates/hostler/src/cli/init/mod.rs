@@ -15,9 +15,9 @@ mod script_line;
 mod sites;
 mod text;
 
-use std::fs::Permissions;
+use std::fs::Metadata;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -92,29 +92,47 @@ fn exists(target: &Path) -> String {
     format!("{} exists: --force replaces it, and --print shows what init would write", target.display())
 }
 
-/// Writes the file beside its place first, and renames it. After an error, such as that of a full disk, an old file is whole, and there is no
-/// part of a new one.
+/// Writes the file. After an error, such as that of a full disk, an old file is whole, and there is no part of a new one.
 fn write(path: &Path, text: &str, replace: bool) -> std::io::Result<()> {
-    let old = path.metadata().ok().filter(|_| replace);
-    if old.as_ref().is_some_and(|old| !old.is_file()) {
+    match path.metadata().ok().filter(|_| replace) {
+        None => create(path, text, replace),
         // A pipe or a device has no old text.
-        return std::fs::write(path, text);
+        Some(old) if !old.is_file() => std::fs::write(path, text),
+        Some(old) => match exchange(path, &old, text) {
+            // The file may be written, but its folder may not, or the file alone is mounted into a container. So it is written in its place.
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ResourceBusy) => {
+                std::fs::write(path, text)
+            }
+            exchanged => exchanged,
+        },
     }
+}
+
+/// Writes a new file. `replace`: a link to no file may be there, and its target is made.
+fn create(path: &Path, text: &str, replace: bool) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).truncate(replace).create(replace).create_new(!replace).open(path)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if written.is_err() {
+        let made = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        // The first error says more.
+        let _ = std::fs::remove_file(made);
+    }
+    written
+}
+
+/// Writes a file beside the old one first, and renames it.
+fn exchange(path: &Path, old: &Metadata, text: &str) -> std::io::Result<()> {
     // The target of a link is replaced, and the link stays.
-    let place = if old.is_some() { path.canonicalize()? } else { path.to_owned() };
+    let place = path.canonicalize()?;
     let folder = place.parent().unwrap_or(Path::new("."));
-    // As for any new file, the umask of the process counts.
-    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
-    // Before there is a text, which may have secrets.
-    if let Some(old) = &old {
-        // Only root may give a file to another user. Else it belongs to the user of this command.
-        let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
-        file.as_file().set_permissions(old.permissions())?;
-    }
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    // Before there is a text, which may have secrets. Only root may give a file to another user. Else it belongs to the user of this command.
+    let _ = fchown(file.as_file(), Some(old.uid()), Some(old.gid()));
+    file.as_file().set_permissions(old.permissions())?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    let placed = if replace { file.persist(&place) } else { file.persist_noclobber(&place) };
-    placed.map(drop).map_err(|error| error.error)
+    file.persist(&place).map(drop).map_err(|error| error.error)
 }
 
 /// The pools for what is in the folder: PM2's file says most, then a Procfile, then `package.json`.
