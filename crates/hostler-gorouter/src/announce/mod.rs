@@ -59,21 +59,7 @@ pub struct Announcement {
 
 impl Announcement {
     pub fn begin(connection: &NatsConnection, settings: AnnounceSettings, servable: Servable) -> Self {
-        let (here, elsewhere): (Vec<_>, Vec<_>) =
-            settings.former.into_iter().partition(|told| told.is_at(&settings.at));
-        let inbox = format!("_INBOX.{}", uuid::Uuid::new_v4().simple());
-        let announce_task = AnnounceTask {
-            starts: connection.listen("router.start"),
-            answers: connection.listen(inbox.clone()),
-            inbox,
-            connection: connection.clone(),
-            elsewhere: by_address(&elsewhere, &settings.zone),
-            sender: Sender::new(settings.at, settings.zone),
-            announcements: Announcements::after(here.iter().map(ToldName::entry)),
-            longest: settings.interval,
-            interval: settings.interval,
-            journal: settings.journal,
-        };
+        let announce_task = AnnounceTask::new(connection, settings);
         let (end, ended) = oneshot::channel();
         Self { end: Some(end), task: tokio::spawn(announce_task.run(servable, ended)) }
     }
@@ -114,7 +100,8 @@ struct AnnounceTask {
     inbox: String,
     sender: Sender,
     announcements: Announcements,
-    /// What a predecessor has announced at other addresses. Empty after one interval, in which it may have said it once more.
+    /// What a predecessor has announced at other addresses. Empty after one interval, in which it may have said it once more. Without a
+    /// connection nobody hears that, so it stays.
     elsewhere: Vec<(Sender, AnnouncedNames)>,
     longest: Duration,
     interval: Duration,
@@ -122,6 +109,24 @@ struct AnnounceTask {
 }
 
 impl AnnounceTask {
+    fn new(connection: &NatsConnection, settings: AnnounceSettings) -> Self {
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            settings.former.into_iter().partition(|told| told.is_at(&settings.at));
+        let inbox = format!("_INBOX.{}", uuid::Uuid::new_v4().simple());
+        Self {
+            starts: connection.listen("router.start"),
+            answers: connection.listen(inbox.clone()),
+            inbox,
+            connection: connection.clone(),
+            elsewhere: by_address(&elsewhere, &settings.zone),
+            sender: Sender::new(settings.at, settings.zone),
+            announcements: Announcements::after(here.iter().map(ToldName::entry)),
+            longest: settings.interval,
+            interval: settings.interval,
+            journal: settings.journal,
+        }
+    }
+
     async fn run(mut self, servable: Servable, mut ended: oneshot::Receiver<()>) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         // Otherwise an hour of SIGSTOP would be followed by 72,000 looks at once.
@@ -152,13 +157,19 @@ impl AnnounceTask {
                     self.look(servable()).await;
                     continue;
                 }
-                () = sleep_until(last_published + self.interval) => {
-                    self.publish(REGISTER, &self.announcements.announced()).await;
-                    self.unregister_elsewhere().await;
-                    self.elsewhere.clear();
-                }
+                () = sleep_until(last_published + self.interval) => self.repeat().await,
             }
             last_published = Instant::now();
+        }
+    }
+
+    /// Tells routers once more what they know.
+    async fn repeat(&mut self) {
+        let is_heard = self.connection.is_up();
+        self.publish(REGISTER, &self.announcements.announced()).await;
+        self.unregister_elsewhere().await;
+        if is_heard {
+            self.elsewhere.clear();
         }
     }
 
@@ -218,5 +229,44 @@ impl AnnounceTask {
         for (pool, names) in names {
             self.journal.event(Level::Info, &format!("pool {pool}: {}: {what}{without}", names.join(", ")));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use hostler_config::{Nats, NatsLogin};
+    use hostler_engine::journal::LogFormat;
+    use hostler_testkit::{eventually, nats};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_old_address_is_unregistered_as_soon_as_somebody_hears_it() {
+        let Some(server) = nats().start().await else { return };
+        let settings = Nats {
+            servers: vec![server.url().parse().unwrap()],
+            login: NatsLogin::None,
+            tls: None,
+            ping_interval: Duration::from_secs(60),
+        };
+        let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap()).unwrap();
+        let connection = NatsConnection::open(settings, journal.clone());
+        let at = |host: &str| Advertise { host: host.into(), port: 443, tls: true };
+        let settings = AnnounceSettings {
+            at: at("new.internal"),
+            zone: String::new(),
+            interval: Duration::from_secs(20),
+            former: vec![ToldName::new(&at("old.internal"), "web", "a.test")],
+            journal,
+        };
+        let mut task = AnnounceTask::new(&connection, settings);
+        // Nothing has waited, so there is no connection yet.
+        task.repeat().await;
+        assert_eq!(task.elsewhere.len(), 1);
+        eventually("a connection", async || connection.is_up().then_some(())).await;
+        task.repeat().await;
+        assert!(task.elsewhere.is_empty());
     }
 }
