@@ -14,8 +14,10 @@ use crate::admin::{CommandDone, CommandError, Purging};
 
 /// How long a stop waits for memcached to take purges.
 const DELIVERY: Duration = Duration::from_secs(2);
-/// The log says at most this often that a server is lost. The advice tells of one that stays away.
+/// The log says at most this often that a server is lost that comes and goes. The advice tells of one that stays away.
 const LOG_PAUSE: Duration = Duration::from_secs(600);
+/// A server that has answered for so long does not come and go. Nothing is said of a lost one later, so its loss is told at once.
+const STEADY: Duration = Duration::from_secs(60);
 
 pub(super) fn open(config: &Config, journal: &Journal) -> Arc<SharedCache> {
     let shared_cache =
@@ -32,6 +34,8 @@ struct ServerNews(Mutex<BTreeMap<String, ToldServer>>);
 struct ToldServer {
     /// When the log has said that it is lost.
     lost: Option<Instant>,
+    /// When it was found again last, whether the log says so or not.
+    came: Option<Instant>,
     /// Whether its last line says that it is lost. None: it has no line.
     is_lost: Option<bool>,
 }
@@ -42,9 +46,11 @@ impl ServerNews {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let told = servers.entry(server.to_owned()).or_default();
         if !is_lost {
+            told.came = Some(Instant::now());
             return told.is_lost.replace(false) != Some(false);
         }
-        let is_due = told.lost.is_none_or(|lost| lost.elapsed() >= LOG_PAUSE);
+        let was_steady = told.came.is_some_and(|came| came.elapsed() >= STEADY);
+        let is_due = was_steady || told.lost.is_none_or(|lost| lost.elapsed() >= LOG_PAUSE);
         if is_due {
             (told.lost, told.is_lost) = (Some(Instant::now()), Some(true));
         }
@@ -160,5 +166,17 @@ mod tests {
             assert!(news.is_told("b", true) && news.is_told("b", false), "another server");
             advance(LOG_PAUSE).await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loss_is_told_if_the_server_has_answered_for_a_while_since_the_last_one() {
+        let news = ServerNews::default();
+        assert!(news.is_told("a", false) && news.is_told("a", true) && news.is_told("a", false));
+        advance(STEADY - Duration::from_secs(1)).await;
+        assert!(!news.is_told("a", true) && !news.is_told("a", false));
+        advance(STEADY).await;
+        assert!(news.is_told("a", true));
+        advance(STEADY).await;
+        assert!(news.is_told("a", false));
     }
 }
