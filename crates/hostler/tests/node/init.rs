@@ -299,7 +299,7 @@ async fn a_file_that_is_replaced_keeps_its_permissions_and_the_link_to_it() {
 
 #[tokio::test]
 async fn a_file_in_a_folder_that_may_not_be_written_is_replaced_too() {
-    if !is_allowed(WITHOUT_RIGHTS) {
+    if !is_allowed(&format!("{WITHOUT_RIGHTS} true")) {
         return;
     }
     let (folder, _) = init(&[("server.js", SERVER), ("hostler.toml", "mine")], &["--print"]).await;
