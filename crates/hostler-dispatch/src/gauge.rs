@@ -86,9 +86,10 @@ impl<E> Gauge<E> {
         self.shared.lock().queue.fair.is_some()
     }
 
-    /// Whether the last connection to the member has failed. `None` as in [`Self::load`].
+    /// Whether the last connection to the member has failed. `None`: it has left the pool, whether its last lease has ended or not.
     pub fn is_out_of_reach(&self) -> Option<bool> {
-        self.shared.lock().roster.state(self.id).map(MemberState::is_out_of_reach)
+        let state = self.shared.lock();
+        state.roster.state(self.id).filter(|member| !member.left).map(MemberState::is_out_of_reach)
     }
 
     /// Sets the number of slots, which alone decides from now on. Leases above the new number end normally.

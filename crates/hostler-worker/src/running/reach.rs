@@ -26,8 +26,8 @@ impl RunningProcess {
     }
 }
 
-/// Runs until the member has left and its last lease has ended. Connects only if a request has found nothing there, so that an app that works
-/// gets no connections without a request. A closed port is reported again and again.
+/// Runs until the member has left: its worker may serve at another address then. Connects only if a request has found nothing there, so that an
+/// app that works gets no connections without a request. A closed port is reported again and again.
 async fn watch<E>(gauge: Gauge<E>, address: SocketAddr, boots_until: Instant, news_sender: NewsSender) {
     let (address, mut closed_since) = (WorkerAddress::Tcp(address), None);
     loop {
@@ -59,6 +59,7 @@ pub(super) async fn is_closed(address: &WorkerAddress) -> bool {
 mod tests {
     use hostler_dispatch::{Claim, LeaseEnding, Pool, PoolSettings};
     use hostler_testkit::held_port;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -86,6 +87,22 @@ mod tests {
         assert!(Instant::now() >= boots_until);
         drop((membership, news_receiver));
         watching.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_port_of_a_member_that_has_left_is_not_looked_at_while_its_last_request_runs() {
+        let closed = held_port();
+        let pool = Pool::new("test", PoolSettings::default());
+        let membership = pool.join((), 2);
+        let (news_sender, mut news_receiver) = NewsSender::pair(1);
+        let watching = tokio::spawn(watch(membership.gauge(), closed.address(), Instant::now(), news_sender));
+        let running = pool.acquire(Claim::default()).await.unwrap();
+        pool.acquire(Claim::default()).await.unwrap().end(LeaseEnding::Unreachable);
+        // The worker listens elsewhere now.
+        drop(membership);
+        timeout(60 * SECOND, watching).await.expect("it ends").unwrap();
+        assert!(news_receiver.try_recv().is_err());
+        drop(running);
     }
 
     #[tokio::test]
