@@ -43,12 +43,21 @@ pub fn is_on_local_disk(_: &Path) -> bool {
     false
 }
 
-/// A file that may be read. To open a named pipe would wait until another program writes to it.
+/// A regular file that may be read. To open a named pipe would wait until another program writes to it.
 pub fn file(path: &Path) -> Result<(), String> {
+    match std::fs::metadata(path) {
+        Ok(about) if !about.is_file() && !about.is_dir() => {
+            Err(format!("{} is not a regular file", path.display()))
+        }
+        _ => readable(path),
+    }
+}
+
+/// A file that another program may read, of any kind but a folder.
+fn readable(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Err(error) => Err(explain(path, &error)),
         Ok(about) if about.is_dir() => Err(folder_for_file(path)),
-        Ok(about) if !about.is_file() => Err(format!("{} is not a regular file", path.display())),
         Ok(_) => may(path, Access::READ_OK, "read"),
     }
 }
@@ -83,7 +92,7 @@ pub fn script(path: &Path) -> Result<(), String> {
     }
     let longer = ENDINGS.iter().map(|ending| PathBuf::from(format!("{}.{ending}", path.display())));
     let found = longer.filter(|_| !path.exists()).find(|longer| longer.is_file());
-    file(found.as_deref().unwrap_or(path)).map_err(|why| {
+    readable(found.as_deref().unwrap_or(path)).map_err(|why| {
         let is_built = path.parent().is_some_and(|parent| !parent.exists());
         why + if is_built { "; if a build makes it, run the build first" } else { "" }
     })

@@ -44,6 +44,8 @@ fn a_program_and_a_script_that_are_there_are_valid() {
         "'bin/good anything'",
         "'good'",
         "'node dist/../server.js'",
+        // The app is in --import or NODE_OPTIONS.
+        "'node /dev/null'",
     ] {
         check(&command(line), expect!["valid"]);
     }
