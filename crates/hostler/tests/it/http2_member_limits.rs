@@ -1,4 +1,4 @@
-//! What a member in HTTP/2 says that it accepts, and what follows for requests.
+//! How large a head and how much of bodies a member in HTTP/2 accepts, and what follows for requests.
 
 use std::future::pending;
 
