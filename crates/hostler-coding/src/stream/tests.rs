@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use compression_codecs::core::util::{PartialBuffer, WriteBuffer};
 use compression_codecs::{BrotliDecoder, DecodeV2, GzipDecoder, ZstdDecoder};
 use proptest::prelude::*;
-use tokio::time::{advance, timeout};
+use tokio::time::{advance, sleep_until, timeout};
 
 use super::*;
 use crate::EncoderMemory;
@@ -159,7 +159,7 @@ async fn buffered_bytes_are_flushed_after_a_pause() {
 async fn bytes_that_come_slowly_and_without_a_pause_are_not_held_back() {
     for coding in CODINGS {
         let (mut stream, _) = stream(coding, EncoderEffort::Balanced, Flow::Bytes);
-        let mut next = Box::pin(sleep(Duration::from_millis(1)));
+        let mut next = Box::pin(sleep_until(Instant::now() + Duration::from_millis(1)));
         let mut source = |cx: &mut Context<'_>, into: &mut Vec<u8>, _: usize| {
             ready!(next.as_mut().poll(cx));
             next.as_mut().reset(Instant::now() + Duration::from_millis(1));

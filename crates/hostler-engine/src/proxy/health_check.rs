@@ -219,6 +219,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use hostler_dispatch::{Pool, PoolSettings};
+    use tokio::time::sleep_until;
 
     use super::*;
     use crate::proxy::Meter;
@@ -256,7 +257,7 @@ mod tests {
         let membership = pool.join(endpoint, 1);
         let checking = Checking::begin(&membership, settings());
         while member.0.load(Ordering::Relaxed) < 10 {
-            sleep(Duration::from_secs(1)).await;
+            sleep_until(Instant::now() + Duration::from_secs(1)).await;
         }
         let checked = membership.endpoint().checked().unwrap();
         assert_eq!((checked.passed, checked.failed, checked.unhealthy), (0, 0, false));

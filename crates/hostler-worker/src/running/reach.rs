@@ -74,8 +74,8 @@ mod tests {
         let (news_sender, mut news_receiver) = NewsSender::pair(1);
         let boots_until = Instant::now() + 60 * SECOND;
         let watching = tokio::spawn(watch(membership.gauge(), address, boots_until, news_sender));
-        sleep(100 * SECOND).await;
-        assert!(news_receiver.try_recv().is_err(), "no request has found it closed");
+        let news = timeout(100 * SECOND, news_receiver.recv()).await;
+        assert!(news.is_err(), "no request has found it closed");
         watching.abort();
 
         let (news_sender, mut news_receiver) = NewsSender::pair(1);

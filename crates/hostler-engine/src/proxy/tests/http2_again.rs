@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hostler_dispatch::{Claim, Pool, PoolSettings};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::kept::{exchange, request, settings};
 use super::{Dialled, SimulatedMember, WireSettings, listen, simulated_address, wire};
@@ -50,14 +50,14 @@ async fn a_member_without_http2_is_asked_again_after_a_minute() {
         call.finish(&mut exchange);
     };
     ask().await;
-    sleep(Duration::from_secs(1)).await;
+    sleep_until(Instant::now() + Duration::from_secs(1)).await;
     assert_eq!((member.0.load(Ordering::Relaxed), connector.spoken()), (1, MemberProtocol::Http1));
     // The kept connection is too old then.
     sleep_until(Instant::now() + Duration::from_secs(61)).await;
     ask().await;
     let is_used = async {
         while connector.spoken() == MemberProtocol::Http1 {
-            sleep(Duration::from_millis(1)).await;
+            sleep_until(Instant::now() + Duration::from_millis(1)).await;
         }
     };
     timeout(Duration::from_secs(1), is_used).await.expect("its HTTP/2 is noticed");
