@@ -321,7 +321,10 @@ impl PoolFigures {
     /// Why the number in `concurrency` does not fit the app.
     pub fn misfit(&self) -> Option<&str> {
         let reasons = self.workers.iter().flatten().filter_map(|worker| worker.slots_reason.as_deref());
-        reasons.into_iter().find_map(|reason| Some(reason.split_once(": use concurrency")?.0))
+        // With `queue.fair`, the remedy is another number.
+        let remedies = [": use concurrency", ": use a higher number in concurrency"];
+        let why = |reason: &str| remedies.iter().find_map(|remedy| reason.find(remedy));
+        reasons.into_iter().find_map(|reason| reason.get(..why(reason)?))
     }
 }
 

@@ -97,7 +97,7 @@ advice! {
         "Look for the function that computes: `hostler profile POOL/WORKER`. A synchronous call blocks all other requests of the worker.", "guide/troubleshooting.md#slow";
     CONCURRENCY: "concurrency_does_not_fit" Warning 0 ""
         "A pool has a number in `concurrency`, and its workers could do more requests at once, or have too many.",
-        "Set pools.POOL.concurrency = \"auto\".", "concepts/concurrency.md#a-number-of-your-own";
+        "Set pools.POOL.concurrency = \"auto\". With `queue.fair`, set a higher number.", "concepts/concurrency.md#a-number-of-your-own";
     WORKERS_HANG: "workers_hang" Warning 0 ""
         "Workers of a pool hung at least 2 times in 15 minutes.",
         "Correct the function at the top of the stack. `hostler status --json` has the whole stack.", "guide/failures.md#a-worker-hangs";

@@ -257,6 +257,15 @@ pub(super) const WORKERS: &[AdviceCase] = &[
         }],
     },
     AdviceCase {
+        row: table::CONCURRENCY,
+        raised: |scene| {
+            let reason = "requests wait for one of 2 slots: use a higher number in concurrency";
+            scene.first().slots_reason = Some(reason.into());
+        },
+        text: "web: requests wait for one of 2 slots",
+        quiet: &[|scene| scene.first().slots_reason = Some("set in concurrency".into())],
+    },
+    AdviceCase {
         row: table::WORKERS_HANG,
         raised: |scene| {
             scene.past.hangs = [second(), second() * 60].into();
