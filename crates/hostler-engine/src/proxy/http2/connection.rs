@@ -128,7 +128,10 @@ impl Http2Connections {
         let left = until.saturating_duration_since(Instant::now());
         let silent_end = SilentEnd::default();
         let opened = match connector.connect(MemberProtocol::Http2, left).await {
-            Ok(stream) => handshake(stream, &silent_end, limits).await.map_err(Failure::Unreachable),
+            Ok(stream) => handshake(stream, &silent_end, limits).await.map_err(|error| {
+                let of_tls = silent_end.error().and_then(|error| TlsFault::of_silence(&error));
+                of_tls.unwrap_or(Failure::Unreachable(error))
+            }),
             Err(failure) => Err(failure),
         };
         let (requests, in_use) = match opened {

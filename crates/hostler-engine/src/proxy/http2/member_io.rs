@@ -1,10 +1,11 @@
 //! The stream below an HTTP/2 connection to a member. Keeps why TLS has ended, because the `h2` crate keeps only the text of an error. Knows no
 //! frames.
 
+use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use hostler_wire::Stream;
 use rustls::Error;
@@ -40,6 +41,17 @@ impl MemberIo {
     pub fn new(stream: Stream, silent_end: SilentEnd) -> Self {
         Self { stream, silent_end, has_spoken: false }
     }
+
+    /// A member that refuses the connection says why and closes it at once. A write may then fail before that has been read. So the error
+    /// waits for a read, which is ready at once on a connection that is closed.
+    fn written<T>(&mut self, outcome: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let is_closed = |error: &io::Error| matches!(error.kind(), BrokenPipe | ConnectionReset);
+        if !self.has_spoken && matches!(&outcome, Poll::Ready(Err(error)) if is_closed(error)) {
+            let mut byte = [0];
+            let _ = ready!(Pin::new(self).poll_read(cx, &mut ReadBuf::new(&mut byte)));
+        }
+        outcome
+    }
 }
 
 impl AsyncRead for MemberIo {
@@ -56,7 +68,9 @@ impl AsyncRead for MemberIo {
 
 impl AsyncWrite for MemberIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(cx, buf);
+        this.written(written, cx)
     }
 
     fn poll_write_vectored(
@@ -64,7 +78,9 @@ impl AsyncWrite for MemberIo {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
+        this.written(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -72,7 +88,9 @@ impl AsyncWrite for MemberIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
+        this.written(flushed, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
