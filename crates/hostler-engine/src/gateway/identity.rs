@@ -69,7 +69,8 @@ impl Keyring {
     /// The keys and their names. The names have no secrets that the log would not show.
     pub fn identity(&self, exchange: &Exchange, journal: &Journal) -> RequestIdentity {
         let path = pattern(exchange.path());
-        let path = named(exchange, &String::from_utf8_lossy(&path));
+        // A path may hold a URL with a password: `/proxy/https://me:secret@shop.example/`.
+        let path = named(exchange, &journal.redacted(&String::from_utf8_lossy(&path)));
         let route = exchange.log_facts.route.as_deref().unwrap_or_default();
         let names = [
             log_name(exchange, journal),
@@ -125,6 +126,17 @@ pub(super) fn network_name(address: IpAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::tests::{exchange, journal};
+
+    #[tokio::test]
+    async fn the_names_of_a_request_show_no_secrets() {
+        let mut exchange = exchange();
+        let head = b"GET /https://me:secret@shop/?token=secret HTTP/1.1\r\nHost: a\r\n\r\n";
+        exchange.head.parse(head, &hostler_wire::Limits::default()).unwrap();
+        let names = Keyring::default().identity(&exchange, &journal()).names;
+        assert!(names.iter().all(|name| !name.contains("secret")), "{names:?}");
+        assert!(names[1].ends_with("@shop/ (with any query)"), "{names:?}");
+    }
 
     #[test]
     fn paths_that_differ_in_numbers_alone_are_one_pattern() {
