@@ -50,7 +50,8 @@ export async function createChat({ folder, base = '', limits: changed = {} }) {
     server.closeIdleConnections();
     const gone = [...visits.keys()].map((connection) => {
       connection.close(GOING_AWAY, 'restarting');
-      return once(connection, 'close');
+      // Without once(), which rejects if a broken frame comes first: one visitor must not end the closing of all.
+      return new Promise((resolve) => connection.once('close', resolve));
     });
     await Promise.race([Promise.all(gone), wait(limits.closing, undefined, { ref: false })]);
     for (const connection of visits.keys()) connection.terminate();

@@ -64,6 +64,16 @@ test('binary, oversized and broken frames are answered with their code', async (
   await ada.hears('still here');
 });
 
+test('a broken frame while the chat closes does not keep the others from their closing handshake', async (t) => {
+  const { host, close } = await chatFor(t);
+  const ada = await enter(t, host);
+  const broken = await enter(t, host);
+  const closed = close();
+  broken.socket._socket.write(Buffer.from([0xff, 0xff, 0xff, 0xff])); // before it has read that it should leave
+  await closed;
+  assert.deepEqual(await ada.isClosed(), { code: 1001, reason: 'restarting' });
+});
+
 test('garbage in place of a handshake breaks nothing', async (t) => {
   const { host } = await chatFor(t);
   const [address, port] = host.split(':');
