@@ -69,6 +69,8 @@ function isOurs({ origin, host }) {
   return Boolean(from?.host) && from.host === urlOf(`${from.protocol}//${host}`)?.host;
 }
 
+/** Closes both sides: a client that keeps its own open would keep the socket here, and the server from closing. */
 function refuse(socket, status) {
+  socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n${status.startsWith('503') ? 'Retry-After: 5\r\n' : ''}\r\n`);
 }

@@ -74,6 +74,22 @@ test('a broken frame while the chat closes does not keep the others from their c
   assert.deepEqual(await ada.isClosed(), { code: 1001, reason: 'restarting' });
 });
 
+test('a refused client that keeps its side of the connection open does not keep the chat from closing', async (t) => {
+  const { host, close } = await chatFor(t);
+  const [address, port] = host.split(':');
+  const socket = connectTcp({ host: address, port, allowHalfOpen: true });
+  socket.on('error', () => {}); // a reset is an end as well
+  try {
+    socket.write('GET /socket HTTP/1.1\r\nHost: a\r\nOrigin: https://elsewhere.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n');
+    assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 403 /);
+    let closed = false;
+    close().then(() => (closed = true));
+    await eventually('the chat to be closed', () => closed);
+  } finally {
+    socket.destroy();
+  }
+});
+
 test('garbage in place of a handshake breaks nothing', async (t) => {
   const { host } = await chatFor(t);
   const [address, port] = host.split(':');
