@@ -4,11 +4,12 @@ import { listings } from './listings.js';
 import { stays } from './stay-routes.js';
 
 const PAGE = 20;
+const BODY = { limit: '1mb' }; // without it, each parser has its own limit of 100 kB
 const app = express();
 app.disable('x-powered-by');
 app.set('trust proxy', 'loopback'); // only a proxy on this machine may name the client
 
-app.use('/api', express.json({ limit: '1mb' }), express.urlencoded({ extended: false }), express.text());
+app.use('/api', express.json(BODY), express.urlencoded({ ...BODY, extended: false }), express.text(BODY));
 
 app.get('/api/listings', (request, response) => {
   const from = wholeNumber(request.query.from ?? '0');
