@@ -37,11 +37,15 @@ export function createApp(settings, report = createReport()) {
   };
 }
 
-/** A browser that loads a page names `text/html`. It gets a refusal as a page. */
+/**
+ * A browser that loads a page names `text/html`. It gets a refusal as a page. That page has the id of this request, so no cache
+ * may send it to another client.
+ */
 function forReader(said, request, refusalPage) {
   if (!said.refusal || !request.headers.accept?.includes('text/html')) return said;
   const { headers, body } = refusalPage(said.refusal, request.headers['x-request-id']);
-  return { ...said, headers: { ...said.headers, ...headers }, body };
+  const reuse = said.headers['cache-control'].replace('public', 'private');
+  return { ...said, headers: { ...said.headers, ...headers, 'cache-control': reuse }, body };
 }
 
 async function answer({ request, lookups, page, origins, left }) {

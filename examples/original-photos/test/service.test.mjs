@@ -46,9 +46,12 @@ test('a browser gets a refusal as a page, with the id of the request', async () 
   assert.match(page.text, /Flickr knows no photo with this id\./);
   assert.match(page.text, /&#60;abc&#62;/);
   assert.doesNotMatch(page.text, /\{\{|undefined/);
+  assert.match(page.headers.get('cache-control'), /^private, max-age=\d+$/, 'no other client may get the id');
   const json = await service.get('/view/unknown.json', { headers: browser });
   assert.equal(json.json().error, 'unknown_photo');
-  assert.match((await service.get('/view/unknown')).headers.get('content-type'), /^text\/plain/);
+  const text = await service.get('/view/unknown');
+  assert.match(text.headers.get('content-type'), /^text\/plain/);
+  assert.match(text.headers.get('cache-control'), /^public, max-age=\d+$/);
 });
 
 test('a photo without any picture is a 404 as a redirect, and an empty list as JSON', async () => {
