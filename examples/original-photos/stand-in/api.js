@@ -19,7 +19,9 @@ const PICTURE = /^\/services\/pictures\/([\w-]+?)(_[a-z])?\.svg$/;
 export function createStandIn({ keys = ['demo'], latency = 0, perHour = 3600, onCall = () => {}, now = () => performance.now() } = {}) {
   const quota = createQuota({ perHour, now });
   return (request, response) => {
-    const url = new URL(request.url, `http://${request.headers.host ?? 'localhost'}`);
+    const base = `http://${request.headers.host ?? 'localhost'}`;
+    if (!URL.canParse(request.url, base)) return plain(response, 400, 'not an address'); // such as with Host: 1.2.3.4.5
+    const url = new URL(request.url, base);
     if (request.method !== 'GET' && request.method !== 'HEAD') return plain(response, 405, 'only GET here: this is a stand-in');
     const picture = PICTURE.exec(url.pathname);
     if (picture) return sendPicture(response, picture[1], picture[2] ?? '');

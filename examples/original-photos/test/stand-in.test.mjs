@@ -1,5 +1,7 @@
 // Compares the stand-in with Flickr's documentation of its API.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { test } from 'node:test';
 import { KEY, get, startUpstream } from './kit.mjs';
 
@@ -36,6 +38,15 @@ test('without nojsoncallback JSON is a script, without a format it is XML, anoth
   assert.match((await ask({ nojsoncallback: '0', jsoncallback: 'mine' })).text, /^mine\(/);
   assert.match((await ask({ format: 'rest' }, '/services/rest')).text, /<rsp stat="ok">\n<sizes canblog="0" canprint="0" candownload="1">\n<size label="Square" width="75"/);
   assert.match((await ask({ format: 'xyz' })).text, /<err code="111" msg="Format &#34;xyz&#34; not found" \/>/);
+});
+
+test('a Host or path that is part of no address gets a 400, and does not end the process', async () => {
+  const { hostname, port } = new URL(url);
+  for (const [host, path] of [['1.2.3.4.5', '/services/rest/'], ['localhost', '//[']]) {
+    const [answer] = await once(request({ hostname, port, path, headers: { host } }).end(), 'response'); // fetch sets Host itself
+    answer.resume();
+    assert.equal(answer.statusCode, 400, host + path);
+  }
 });
 
 test('a key has a quota of calls for each hour', async () => {
