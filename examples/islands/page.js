@@ -20,7 +20,17 @@ const renderer = new Hypernova({
   plugins: [{ onError: (error, jobs) => reasons.set(jobs, error) }],
 });
 
-createServer(async (req, res) => {
+createServer((req, res) => {
+  answer(req, res).catch((error) => {
+    console.error(error); // without this, Node would end the process, and all its requests
+    if (res.headersSent) res.destroy();
+    else res.writeHead(500, { 'content-type': 'text/plain; charset=utf-8' }).end('Something went wrong.\n');
+  });
+}).listen(process.env.PORT ?? 3000, function () {
+  console.log(`the page is on http://127.0.0.1:${this.address().port}${BASE}/`);
+});
+
+async function answer(req, res) {
   const [pathname, query] = req.url.split('?');
   const path = pathname.startsWith(BASE) ? pathname.slice(BASE.length) || '/' : undefined;
   const file = files.get(path);
@@ -28,9 +38,7 @@ createServer(async (req, res) => {
   if (path !== '/') return res.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('There is no such page.\n');
   const html = layout(await islandsFor(dataFor({ broken: new URLSearchParams(query).has('broken') })), BASE);
   res.setHeader('content-type', 'text/html; charset=utf-8').end(html);
-}).listen(process.env.PORT ?? 3000, function () {
-  console.log(`the page is on http://127.0.0.1:${this.address().port}${BASE}/`);
-});
+}
 
 /** Two batches at once, with the islands at the top in their own batch, so that two workers share the page. */
 async function islandsFor({ Search, Viewers, Stays, ...below }) {

@@ -114,6 +114,16 @@ for (const [what, app] of [['never answers', 'silent'], ['dies of every batch', 
   });
 }
 
+test('results without their fields are a 500 of the page, and do not end its process', async (t) => {
+  const odd = await start({ options: { 'pools.islands.command': 'node test/apps/bare.js' } });
+  t.after(() => odd.stop());
+  // Of a process that ends, Hostler's 502 would come.
+  await eventually('the 500 of the page', async () => {
+    const answer = await fetch(`${odd.url}/`);
+    return answer.status === 500 && (await answer.text()) === 'Something went wrong.\n';
+  });
+});
+
 test('without a renderer at its address the page is complete', async (t) => {
   const alone = await start({ env: { HYPERNOVA_URL: `http://127.0.0.1:${await freePort()}/batch` } });
   t.after(() => alone.stop());
