@@ -124,6 +124,19 @@ test('results without their fields are a 500 of the page, and do not end its pro
   });
 });
 
+test('the renderer is for clients on this machine, and not for visitors', async (t) => {
+  const known = await start({ options: { 'server.trusted_proxies': '127.0.0.1' } });
+  t.after(() => known.stop());
+  const batch = (headers) => fetch(`${known.url}/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ one: { name: 'Nobody', data: {} } }),
+  });
+  assert.equal((await batch({})).status, 200);
+  const visitor = await batch({ 'x-forwarded-for': '203.0.113.9' });
+  assert.deepEqual([visitor.status, await visitor.text()], [404, 'There is no such page.\n']);
+});
+
 test('without a renderer at its address the page is complete', async (t) => {
   const alone = await start({ env: { HYPERNOVA_URL: `http://127.0.0.1:${await freePort()}/batch` } });
   t.after(() => alone.stop());
