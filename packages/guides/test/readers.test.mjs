@@ -52,6 +52,8 @@ test('nginx and HAProxy: the configuration is valid and runs', async (t) => {
   await writeInto(cwd, 'server.js', quick.file('server.js'));
   await writeInto(cwd, 'hostler.toml', page.file('hostler.toml'));
   const { url, env } = await freeAddresses();
+  const [, admin] = /^admin *= *"(.*)"$/m.exec(page.file('hostler.toml'));
+  assert.ok(page.text.includes(`[live page](../guide/live.md) on http://${admin},`), 'the page names the admin address of its own file');
   const [check, begin] = commands(page);
   await runCommands(check, { cwd, env });
   assert.match(await inBackground(t, begin, { cwd, env }).answers(url), HELLO);
