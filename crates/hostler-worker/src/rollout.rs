@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
-use place::{Replacement, WorkerPlace, first_ordered, in_rotation};
+use place::{Replacement, WorkerPlace, first_ordered, in_rotation, next_outdated};
 use spares::{Reserve, Workers};
 pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
@@ -56,7 +56,8 @@ pub(super) struct Plan {
     next_task: u64,
     failed_recyclings: u32,
     recycles_again_at: Option<Instant>,
-    /// How many times workers of the oldest generation have died after they were ready, since the replacement began.
+    /// How many times old workers have died after they were ready, since the replacement began: those that are not of the
+    /// newest generation or, if all are of one, all.
     losses_of_old: u32,
     reserve: Reserve,
 }
@@ -150,9 +151,7 @@ impl Plan {
         if oldest == self.release {
             self.restarting = false;
         } else if self.replacement.is_none()
-            // If a new worker has died since, wait for it, so that a bad generation does not replace all workers.
-            && self.places.iter().all(|place| place.ready || place.aside || place.release == oldest)
-            && let Some(place) = self.places.iter().position(|place| place.release == oldest)
+            && let Some(place) = next_outdated(&self.places, self.release)
         {
             if planted!(OldLeavesFirst) {
                 actions.push(RolloutAction::Retire { task: self.places[place].task, why: "planted".into() });
@@ -277,7 +276,7 @@ impl Plan {
         }
         let Some(index) = self.places.iter().position(|place| place.task == task) else { return vec![] };
         let place = &mut self.places[index];
-        if place.release <= oldest {
+        if place.release <= oldest || place.release < self.release {
             self.losses_of_old += loss;
             return vec![];
         }

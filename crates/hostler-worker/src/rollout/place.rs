@@ -1,4 +1,4 @@
-//! One wanted worker in the plan of a pool, and the replacement of one. Decides nothing.
+//! One wanted worker in the plan of a pool, and the replacement of one. Decides only which worker is next.
 
 use super::words::{ReplaceCause, WorkerTaskId};
 
@@ -51,4 +51,19 @@ pub(super) fn in_rotation(places: &[WorkerPlace]) -> usize {
 /// The first worker whose replacement was ordered. The order is taken.
 pub(super) fn first_ordered(places: &mut [WorkerPlace]) -> Option<usize> {
     places.iter_mut().position(|place| std::mem::take(&mut place.ordered))
+}
+
+/// The worker that a restart replaces next, if there are older ones than those of the newest generation. `None`: first a new worker must be
+/// ready again, so that a bad generation does not replace all workers.
+pub(super) fn next_outdated(places: &[WorkerPlace], newest: u64) -> Option<usize> {
+    let serves = |place: &WorkerPlace| place.ready || place.aside;
+    // One of an earlier restart says nothing about the newest code, and may never get ready.
+    if places.iter().any(|place| place.release == newest && !serves(place)) {
+        return None;
+    }
+    let oldest = places.iter().map(|place| place.release).min().filter(|oldest| *oldest < newest)?;
+    let is_lost = |place: &WorkerPlace| place.release < newest && place.was_ready && !serves(place);
+    // The pool misses such a worker.
+    let lost = places.iter().position(is_lost);
+    lost.or_else(|| places.iter().position(|place| place.release == oldest))
 }

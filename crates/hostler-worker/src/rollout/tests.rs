@@ -176,6 +176,22 @@ fn a_new_worker_whose_boots_fail_ends_the_restart_early() {
 }
 
 #[test]
+fn a_worker_of_an_earlier_restart_neither_holds_up_nor_ends_the_next_one() {
+    let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).fails(4, 3).ends(5);
+    // The new worker of the failed restart still boots with the old code when the better one arrives.
+    let pool = pool.on(RolloutEvent::Restart).does(&[start_worker(6, 1)]).fails(4, 4).does(&[]);
+    let pool = pool.replaced(4, 6).does(&[start_worker(7, 2)]);
+    pool.replaced(2, 7).replaced(3, 8).does(&[RolloutAction::Reached(2)]);
+}
+
+#[test]
+fn a_worker_that_waits_for_a_change_of_files_does_not_hold_up_the_restart_for_it() {
+    let pool = pool(2).on(RolloutEvent::RestartAnew).takes_over(3).fails(3, 1).ends(1).does(&[]);
+    let pool = pool.on(RolloutEvent::RestartAnew).does(&[start_worker(4, 1)]);
+    pool.replaced(3, 4).replaced(2, 5).does(&[RolloutAction::Reached(2)]);
+}
+
+#[test]
 fn a_successor_that_requests_crash_is_tried_again_a_few_times() {
     let mut pool = pool(2)
         .on(RolloutEvent::Spares(Spares::Fixed(0)))
