@@ -652,6 +652,8 @@ function obey(message) {
 }
 
 function carryOut(message) {
+  const isLate = (message.act === 'profile' || message.act === 'heap') && isGone(message.path);
+  if (isLate) return; // the event loop has not turned for long, and Hostler has given up
   if (message.act === 'report') report();
   else if (message.act === 'collect') collect(message.kind);
   else if (message.act === 'flush') flush();
@@ -660,6 +662,16 @@ function carryOut(message) {
   else if (message.act === 'uninspect') closeInspector();
   else if (message.act === 'profile') profile(message.path, message.micros);
   else if (message.act === 'heap') writeHeap(message.path);
+}
+
+/** Whether nothing is at this path. Node's permission model may forbid to look. */
+function isGone(path) {
+  try {
+    fs.lstatSync(path, { bigint: true });
+    return false;
+  } catch (error) {
+    return error.code === 'ENOENT';
+  }
 }
 
 /** The answer shows that the event loop turns, and contains how much of its time it works, its heap and its garbage collections. */
@@ -749,6 +761,7 @@ function writeHeap(path) {
   // In the next turn, so that Hostler hears first that this process has begun.
   setImmediate(() => {
     try {
+      if (isGone(path)) throw new Error('Hostler has given up'); // Node would make a file there
       require('v8').writeHeapSnapshot(path);
       tell({ act: 'inspected' });
     } catch (error) {

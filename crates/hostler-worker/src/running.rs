@@ -100,6 +100,8 @@ pub(super) struct RunningProcess {
     collected: Option<mpsc::Sender<Duration>>,
     flushed: Option<mpsc::Sender<()>>,
     inspection: Option<mpsc::Sender<PreloadReply>>,
+    /// How many profiles and heap snapshots were asked for.
+    inspections: u64,
     /// Sends messages to the app, if it listens for them.
     app: Option<MessageSender>,
     binding: AppBinding,
@@ -184,6 +186,7 @@ impl RunningProcess {
             collected: None,
             flushed: None,
             inspection: None,
+            inspections: 0,
             app: None,
             binding: spawned.binding,
         })
@@ -313,13 +316,14 @@ impl RunningProcess {
         }
         let (sender, replies) = mpsc::channel(4);
         self.inspection = Some(sender);
+        self.inspections += 1;
         Ok(Inspectable {
             pid: self.pid(),
             preload,
             replies,
             node: self.listener.filter(|pid| !self.is_in_thread() && self.process.includes(*pid)),
             notices: self.notices.clone(),
-            place: own.clone(),
+            place: own.with_added_extension(self.inspections.to_string()),
         })
     }
 

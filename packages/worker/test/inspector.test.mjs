@@ -1,6 +1,7 @@
-// The port on which the inspector of a worker opens after SIGUSR1, and profiles that Node does not allow.
+// The port on which the inspector of a worker opens after SIGUSR1, and profiles and heap snapshots that come to nothing.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -47,4 +48,17 @@ test('a profile that the permission model of Node forbids fails with a reason, a
   connection.resume().end(); // as Hostler does then
   await once(connection, 'close');
   assert.equal((await worker.get()).body.app, 'http');
+});
+
+test('a profile or heap snapshot that Hostler does not wait for any more is not taken', async (t) => {
+  const worker = await startWorker(t, 'plain-http', ['node', 'server.mjs']);
+  await worker.said('listening');
+  for (const act of ['profile', 'heap']) worker.send({ cmd: 'NODE_HOSTLER', act, path: path.join(worker.dir, act), micros: 1000 });
+  // The second report is asked for after the turn in which a snapshot would be written.
+  for (const times of [1, 2]) {
+    worker.send({ cmd: 'NODE_HOSTLER', act: 'report' });
+    await worker.saidTimes('report', times);
+  }
+  assert.deepEqual(worker.messages.filter(({ act }) => act === 'inspecting' || act === 'inspected'), []);
+  assert.ok(!fs.existsSync(path.join(worker.dir, 'heap')));
 });

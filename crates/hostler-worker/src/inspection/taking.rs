@@ -60,7 +60,7 @@ pub(crate) struct Inspectable {
     /// The process whose main thread serves the requests, if there is one. It is Node.
     pub node: Option<u32>,
     pub notices: Notices,
-    /// The beginning of paths that are removed with the worker.
+    /// The beginning of paths that are removed with the worker. No other inspection has the same: a worker that hangs reads an order late.
     pub place: PathBuf,
 }
 
@@ -101,10 +101,7 @@ impl Taking {
 
     /// A path that no other inspection uses.
     pub fn path(&self, ending: &str) -> TemporaryPath {
-        let path = self.process.place.with_added_extension(ending);
-        // The preload connects or writes only to what lies there now.
-        let _ = std::fs::remove_file(&path);
-        TemporaryPath(path)
+        TemporaryPath(self.process.place.with_added_extension(ending))
     }
 }
 

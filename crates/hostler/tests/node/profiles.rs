@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::proc;
 use super::site::{Plan, Site, source};
 
-/// `/held` and `/loop` end when the file `release` exists.
+/// `/held`, `/loop` and the loop after `/loop-after` end when the file `release` exists.
 const APP: &str = "const fs = require('fs');
     const isReleased = () => fs.existsSync(`${process.env.TEST_FOLDER}/release`);
     globalThis.kept = Buffer.from('a string that only the heap has: ' + process.pid).toString();
@@ -27,6 +27,7 @@ const APP: &str = "const fs = require('fs');
     require('http').createServer((req, res) => {
       if (req.url === '/held') return held(res);
       if (req.url === '/loop') loopsWithoutEnd();
+      if (req.url === '/loop-after') return res.end('the loop follows', () => setImmediate(loopsWithoutEnd));
       if (req.url === '/hot') res.write(String(coldByConstruction() + hottestByConstruction()));
       res.end(`pid ${process.pid}`);
     }).listen(3000);";
@@ -219,6 +220,22 @@ async fn requests_that_do_not_end_in_time_cancel_the_snapshot() {
     site.get("/").await.assert_status(200);
     site.touch("release");
     held.await.unwrap().assert_status(200);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_was_given_up_is_not_taken_when_the_event_loop_turns_again() {
+    let site = plan(1).started().await;
+    site.get("/loop-after").await.assert_status(200);
+    let output = hostler(&site, &["heap", "app/1", "--force"]).await;
+    output.assert_exit(1).assert_complains("its event loop has not turned for 5 s");
+    has_no_part(&site);
+    // The worker reads both orders at once. Only the second one is still wanted.
+    let heap = begin(&site, &["heap", "app/1", "--force"]);
+    shows(&site, 1, "inspection", "heap snapshot".into()).await;
+    site.touch("release");
+    heap.await.unwrap().assert_exit(0);
+    let text = std::fs::read_to_string(only_file(&site, ".heapsnapshot")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap();
 }
 
 /// Begins a heap snapshot that waits for a request. `hangup`: what SIGHUP does to the command, as an option of `env`.
