@@ -51,6 +51,8 @@ pub(super) struct Workers {
 #[derive(Clone, Debug)]
 struct Spare {
     task: WorkerTaskId,
+    /// Its worker number.
+    index: usize,
     /// How many restarts had been ordered when the spare was started.
     release: u64,
     ready: bool,
@@ -134,12 +136,21 @@ impl Reserve {
         // During a restart it is not known yet whether the new code works, so no spare is started.
         while !workers.restarting && self.spares.len() < wanted {
             let task = new_task();
-            let index = workers.wanted + self.spares.len() + 1;
-            self.spares.push(Spare { task, release: workers.release, ready: false, needed: false });
+            let index = self.free_index(workers.wanted);
+            self.spares.push(Spare { task, index, release: workers.release, ready: false, needed: false });
             actions.push(RolloutAction::Start { task, index, role: WorkerRole::Spare });
         }
         actions.extend(self.step(workers.missing));
         actions
+    }
+
+    /// The first number after those of the workers that no other spare has. The first spare may have been recycled, and the second one not.
+    fn free_index(&self, workers: usize) -> usize {
+        let mut index = workers + 1;
+        while self.spares.iter().any(|spare| spare.index == index) {
+            index += 1;
+        }
+        index
     }
 
     /// Retires the spares that are too many and, once all workers are of the newest generation, those of an earlier one.

@@ -127,6 +127,13 @@ fn a_spare_due_for_recycling_is_replaced_and_nothing_waits_for_that() {
 }
 
 #[test]
+fn a_new_spare_has_a_number_of_its_own() {
+    let pool = pool(2).on(RolloutEvent::Spares(Spares::Fixed(2))).does(&[spare(3, 3), spare(4, 4)]);
+    let pool = pool.ready(3).ready(4).due(3).does(&[dismissed(3, "recycled: 1 s old"), spare(5, 3)]);
+    pool.ready(5).due(4).does(&[dismissed(4, "recycled: 1 s old"), spare(6, 4)]);
+}
+
+#[test]
 fn a_stop_starts_no_spare() {
     with_spare(2).on(RolloutEvent::Stop).does(&[]).dies(1).does(&[]).on(RolloutEvent::Tick).does(&[]);
 }
