@@ -748,7 +748,7 @@ function profile(path, micros) {
     session.post('Profiler.start', (error) => say(error ? `failed: ${error.message}` : 'began'));
     socket.once('end', () => {
       session.post('Profiler.stop', (error, result) => {
-        socket.end(error ? '' : JSON.stringify(result.profile));
+        socket.end(error ? '' : `${JSON.stringify(result.profile)}\n`);
         session.disconnect();
       });
     });

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
@@ -54,16 +54,24 @@ pub(crate) async fn profile(mut taking: Taking, length: Duration, interval: Dura
     }
     // The end of our half ends the profile.
     writing.shutdown().await.map_err(|error| error.to_string())?;
-    let mut all = 0;
+    pass_on(&taking, &mut reading).await
+}
+
+/// Passes on the profile. It is JSON in one line, so a line feed is its end. Without one, the process has died while it wrote.
+async fn pass_on(taking: &Taking, reading: &mut (impl AsyncRead + Unpin)) -> Result<(), String> {
+    let mut last = None;
     loop {
         // Without the time in which the reader takes it: a slow reader is no worker that hangs.
-        match timeout(RESULT, piece(&mut reading)).await {
-            Ok(Ok(bytes)) if bytes.is_empty() && all == 0 => {
-                return Err("the worker has ended without its profile".into());
+        match timeout(RESULT, piece(reading)).await {
+            Ok(Ok(bytes)) if bytes.is_empty() => {
+                return match last {
+                    Some(b'\n') => Ok(()),
+                    Some(_) => Err("the worker has ended in the middle of its profile".into()),
+                    None => Err("the worker has ended without its profile".into()),
+                };
             }
-            Ok(Ok(bytes)) if bytes.is_empty() => return Ok(()),
             Ok(Ok(bytes)) => {
-                all += bytes.len();
+                last = bytes.last().copied();
                 taking.data(bytes).await?;
             }
             Ok(Err(why)) => return Err(why),
@@ -87,5 +95,55 @@ async fn begun(taking: &mut Taking, listener: &UnixListener) -> Result<UnixStrea
         }
         () = taking.events.closed() => Err(LEFT.into()),
         () = sleep(START) => Err(format!("the profile has not begun within {} s", START.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::sync::mpsc;
+
+    use super::super::{Inspectable, InspectionEvent};
+    use super::*;
+    use crate::inspector::Notices;
+    use crate::message::ToWorker;
+    use crate::message_sender::MessageSender;
+
+    /// The result, if the process writes this after the profile and closes the connection.
+    async fn profile_of(text: &str) -> Result<(), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let (preload, mut told) = mpsc::channel(1);
+        let (replies, received) = mpsc::channel(1);
+        let (events, mut shown) = mpsc::channel(4);
+        let process = Inspectable {
+            pid: std::process::id(),
+            preload: MessageSender(preload),
+            replies: received,
+            node: None,
+            notices: Notices::default(),
+            place: folder.path().join("app"),
+        };
+        replies.send(PreloadReply::Begins).await.unwrap();
+        let taking = Taking { process, events };
+        let taken = tokio::spawn(profile(taking, Duration::ZERO, Duration::from_millis(1)));
+        let Some(ToWorker::Profile { path, .. }) = told.recv().await else {
+            panic!("it is asked for a profile")
+        };
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        stream.write_all(b"began\n").await.unwrap();
+        stream.read_to_end(&mut vec![]).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        drop(stream);
+        let taken = taken.await.unwrap();
+        assert!(matches!(shown.recv().await, Some(InspectionEvent::Progress(_))));
+        taken
+    }
+
+    #[tokio::test]
+    async fn a_process_that_dies_while_it_writes_has_no_profile() {
+        assert_eq!(profile_of("{\"nodes\":[{},{}]}\n").await, Ok(()));
+        let half = profile_of("{\"nodes\":[{}").await;
+        assert_eq!(half, Err("the worker has ended in the middle of its profile".into()));
+        assert_eq!(profile_of("").await, Err("the worker has ended without its profile".into()));
     }
 }
