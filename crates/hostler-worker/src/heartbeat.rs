@@ -54,7 +54,9 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                     let Some(report) = report else { return };
                     silence.ends();
                     if let Some(report) = &report {
-                        self.vitals.reported(report, asked_at.take().map(|at: Instant| at.elapsed()));
+                        // If the beat is late, the time in which Hostler did not run would count as the worker's.
+                        let delay = asked_at.take().map(|at: Instant| at.elapsed());
+                        self.vitals.reported(report, delay.filter(|_| beat.elapsed() < LATE));
                     }
                     last = self.take_report(report.map(|report| report.time), last);
                 }
@@ -154,6 +156,10 @@ impl Silence {
 
 #[cfg(test)]
 mod tests {
+    use hostler_dispatch::{Claim, Pool, PoolSettings};
+    use tokio::task::yield_now;
+    use tokio::time::advance;
+
     use super::*;
 
     #[test]
@@ -168,6 +174,43 @@ mod tests {
         silence.grows(BEAT, true);
         silence.ends();
         assert_eq!(silence.length, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_in_which_hostler_did_not_run_is_no_delay_of_the_event_loop() {
+        let pool = Pool::new("test", PoolSettings::default());
+        let membership = pool.join((), 1);
+        let (tuner, vitals): (Arc<ConcurrencyTuner>, Arc<Vitals>) = Default::default();
+        let settings = WorkerSettings { hang_timeout: 1000 * BEAT, ..WorkerSettings::default() };
+        let (_changes, settings) = watch::channel(Arc::new(settings));
+        let heartbeat = Heartbeat {
+            gauge: membership.gauge(),
+            vitals: Arc::clone(&vitals),
+            concurrency: Arc::clone(&tuner),
+            capacity: Arc::new(Capacity::of(None, tuner)),
+            settings,
+        };
+        let ((preload, mut asked), (sender, reports)) = (mpsc::channel(4), mpsc::channel(4));
+        let (news_sender, _news_receiver) = NewsSender::pair(1);
+        tokio::spawn(heartbeat.attend(MessageSender(preload), reports, news_sender));
+        let report = Report { time: LoopTime { active: 1, idle: 1 }, heap: None, gc: None };
+
+        assert_eq!(asked.recv().await, Some(ToWorker::Report));
+        sender.try_send(Some(report)).unwrap();
+        advance(120 * BEAT).await;
+        while vitals.node().age.is_none() {
+            yield_now().await;
+        }
+        assert_eq!(vitals.node().event_loop_delay, None, "Hostler was stopped");
+
+        let _lease = pool.acquire(Claim::default()).await.unwrap();
+        assert_eq!(asked.recv().await, Some(ToWorker::Report));
+        advance(BEAT / 10).await;
+        sender.try_send(Some(report)).unwrap();
+        while vitals.node().event_loop_delay.is_none() {
+            yield_now().await;
+        }
+        assert_eq!(vitals.node().event_loop_delay.map(|delay| delay.max), Some(BEAT / 10));
     }
 
     #[test]
