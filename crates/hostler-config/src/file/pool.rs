@@ -89,7 +89,8 @@ section! {
         /// spares (`HOSTLER_WORKER`) follow those of the workers.
         ///
         /// - `"auto"`: one spare from the second death of a ready worker within 30 s on, until no worker has died for
-        ///   60 s. With `workers = 1` none, because such an app may not allow a second process for long.
+        ///   60 s and none is missing. With `workers = 1` none, because such an app may not allow a second process for
+        ///   long.
         /// - `0`: none.
         ///
         /// Set `1` if the app boots slowly and no request may wait for a boot after a worker has died. See

@@ -2,7 +2,7 @@
 //! As pure as the plan, and knows of it only how the workers are.
 //!
 //! With `Spares::Auto` there is one spare while workers die often: from the second death within [`WINDOW`] until no
-//! worker has died for [`CALM`]. Only the death of a worker that was ready counts: where boots fail, a spare would not
+//! worker has died for [`CALM`] and none is missing. Only the death of a worker that was ready counts: where boots fail, a spare would not
 //! boot either.
 
 use std::collections::VecDeque;
@@ -111,11 +111,13 @@ impl Reserve {
     }
 
     fn count(&self, workers: usize, now: Instant) -> usize {
+        let is_needed = || self.spares.iter().any(|spare| spare.needed);
         match self.wanted {
             // A pool that sleeps has no process at all.
             Spares::Fixed(_) if workers == 0 => 0,
             Spares::Fixed(count) => count,
-            Spares::Auto => usize::from(workers >= FEWEST_FOR_AUTO && self.is_alarmed(now)),
+            // One in the pool stays until the missing worker is back: its boots may fail for longer than the alarm lasts.
+            Spares::Auto => usize::from(workers >= FEWEST_FOR_AUTO && (self.is_alarmed(now) || is_needed())),
         }
     }
 }

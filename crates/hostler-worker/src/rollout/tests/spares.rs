@@ -41,6 +41,16 @@ fn the_second_death_in_half_a_minute_brings_a_spare_and_a_minute_without_one_end
 }
 
 #[test]
+fn a_spare_in_the_place_of_a_worker_whose_boots_fail_stays_until_that_is_back() {
+    let pool = pool(2).dies(1).ready(1).dies(1).does(&[spare(3, 3)]).ready(3).does(&[steps_in(3)]);
+    let pool = pool.fails(1, 1).after(CALM).on(RolloutEvent::Tick).does(&[]).fails(1, 2).does(&[]);
+    assert_eq!(pool.plan.deadline(), None, "its end is no question of time");
+    let left = RolloutEvent::Heard(WorkerTaskId(3), WorkerReport::Left);
+    let pool = pool.ready(1).does(&[steps_back(3)]).on(left);
+    pool.does(&[dismissed(3, "no spare is needed any more")]).ends(3).does(&[]);
+}
+
+#[test]
 fn the_end_of_a_spare_is_due_until_it_is_seen() {
     let pool = pool(2).dies(1).does(&[]).ready(1).dies(1).does(&[spare(3, 3)]).ready(1).ready(3);
     // Something else happens at the same moment, and is handled first.
