@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::recycling::Reason;
 
-use place::{Replacement, WorkerPlace, first_ordered, in_rotation, next_outdated};
+use place::{Replacement, WorkerPlace, first_ordered, in_rotation, next_outdated, reached};
 use spares::{Reserve, Workers};
 pub use words::{Reached, RestartError, Restarted};
 pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, WorkerRole, WorkerTaskId};
@@ -56,8 +56,7 @@ pub(super) struct Plan {
     next_task: u64,
     failed_recyclings: u32,
     recycles_again_at: Option<Instant>,
-    /// How many times old workers have died after they were ready, since the replacement began: those that are not of the
-    /// newest generation or, if all are of one, all.
+    /// How many times old workers (if all are of one generation, all) have died after they were ready, since the replacement began.
     losses_of_old: u32,
     reserve: Reserve,
 }
@@ -110,8 +109,7 @@ impl Plan {
 
     /// How many workers are of the newest generation, and how many workers there are.
     pub fn progress(&self) -> Reached {
-        let replaced = self.places.iter().filter(|place| place.release == self.release).count();
-        Reached { replaced, total: self.places.len(), any_ready: self.places.iter().any(|place| place.ready) }
+        reached(&self.places, self.release)
     }
 
     /// The worker that is being replaced.
@@ -213,7 +211,8 @@ impl Plan {
         let worker = replacement.place + 1;
         match replacement.cause {
             ReplaceCause::Restart => {
-                let reached = self.progress();
+                // By all restarts that are in progress.
+                let reached = reached(&self.places, self.told + 1);
                 self.fail(match replacement.losses > MOST_LOSSES {
                     true => RestartError::Unstable { worker, how, reached },
                     false => RestartError::Boot { worker, how, reached },
@@ -303,7 +302,8 @@ impl Plan {
         let successor = self.replacement.take().map(|replacement| replacement.successor);
         let mut actions: Vec<_> =
             successor.map(|task| RolloutAction::Retire { task, why }).into_iter().collect();
-        let error = RestartError::Unstable { worker, how, reached: self.progress() };
+        let reached = reached(&self.places, self.told + 1);
+        let error = RestartError::Unstable { worker, how, reached };
         actions.extend(self.fail(error));
         actions
     }

@@ -1,6 +1,6 @@
 //! One wanted worker in the plan of a pool, and the replacement of one. Decides only which worker is next.
 
-use super::words::{ReplaceCause, WorkerTaskId};
+use super::words::{Reached, ReplaceCause, WorkerTaskId};
 
 /// One wanted worker. Its number is its index.
 #[derive(Clone, Debug)]
@@ -46,6 +46,12 @@ impl WorkerPlace {
 /// How many workers no operator has taken out of rotation.
 pub(super) fn in_rotation(places: &[WorkerPlace]) -> usize {
     places.iter().filter(|place| !place.aside).count()
+}
+
+/// How many workers are of this generation or a newer one.
+pub(super) fn reached(places: &[WorkerPlace], release: u64) -> Reached {
+    let replaced = places.iter().filter(|place| place.release >= release).count();
+    Reached { replaced, total: places.len(), any_ready: places.iter().any(|place| place.ready) }
 }
 
 /// The first worker whose replacement was ordered. The order is taken.

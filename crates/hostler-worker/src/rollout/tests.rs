@@ -162,6 +162,14 @@ fn a_restart_during_a_restart_joins_it_and_replaces_workers_booted_before() {
 }
 
 #[test]
+fn restarts_that_fail_together_tell_what_the_first_one_has_replaced() {
+    let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).on(RolloutEvent::Restart).ends(5);
+    let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), reached: reached(1, 3, true) };
+    assert!(error.has_replaced_some());
+    pool.does(&[RolloutAction::Fail(error)]);
+}
+
+#[test]
 fn a_new_worker_that_has_died_is_waited_for() {
     let pool = pool(2).on(RolloutEvent::Restart).takes_over(3).dies(3).does(&[]).ends(1).does(&[]);
     pool.ready(3).does(&[start_worker(4, 2)]);
