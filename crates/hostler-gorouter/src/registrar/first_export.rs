@@ -1,7 +1,8 @@
 //! What a successor knows from its predecessor alone until it takes over. Knows no pools and no connections.
 //!
-//! The predecessor writes its registrations down before the successor subscribes, and again when the successor has done so. Messages in
-//! between reach only the predecessor. The second writing corrects the first one; what the successor has heard itself is newer than both.
+//! The predecessor writes its registrations down before the successor subscribes, and again when the successor has done so and the predecessor
+//! has read all messages from before. Messages in between reach only the predecessor. The second writing corrects the first one; what the
+//! successor has heard itself is newer than both.
 
 use std::collections::HashSet;
 

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hostler_config::HostPattern;
 use key::RouteKey;
 use log::RegistrarLog;
@@ -32,7 +33,7 @@ use serde_json::{Value, json};
 use start::RegistrarStart;
 use state::{RegistrarState, RegistrationLimits};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep_until, timeout};
 
 use crate::nats::{Listener, Message, NatsConnection, NatsEvent};
 
@@ -45,6 +46,10 @@ const PUBLISH_DELAY: Duration = Duration::from_millis(10);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// One subscription for register, unregister and greet keeps the messages in the order in which they were published.
 const SUBJECTS: &str = "router.*";
+/// The subject of a mark: a message to this registrar itself, which follows all others that the server has. Other programs ignore it.
+const MARK: &str = "router.hostler-mark";
+/// How long a mark may be under way.
+const MARK_LIMIT: Duration = Duration::from_secs(1);
 
 /// A running registrar. Cheap to clone.
 #[derive(Clone)]
@@ -53,6 +58,8 @@ pub struct RegistrarTask {
     state: Arc<Mutex<RegistrarState>>,
     /// Whether messages have arrived here from some time on.
     subscribed: watch::Receiver<bool>,
+    /// The last mark that was read.
+    marks: watch::Receiver<Bytes>,
 }
 
 impl RegistrarTask {
@@ -77,6 +84,7 @@ impl RegistrarTask {
         };
         let (failed, failures) = mpsc::unbounded_channel();
         let (subscription, subscribed) = watch::channel(false);
+        let (marked, marks) = watch::channel(Bytes::new());
         let task = RegistrarLoop {
             listener: connection.listen(SUBJECTS),
             start: RegistrarStart::new(settings.register_interval, settings.stale_threshold),
@@ -84,6 +92,7 @@ impl RegistrarTask {
             threads: template.threads,
             failures,
             subscription,
+            marked,
         };
         let limits = RegistrationLimits { message_size: settings.max_message_size, uris: settings.max_uris };
         let mut state = RegistrarState {
@@ -99,7 +108,7 @@ impl RegistrarTask {
         if let Some(known) = known {
             state.inherit(known);
         }
-        let registrar = Self { connection, state: Arc::new(Mutex::new(state)), subscribed };
+        let registrar = Self { connection, state: Arc::new(Mutex::new(state)), subscribed, marks };
         tokio::spawn(task.run(registrar.clone()));
         registrar
     }
@@ -165,9 +174,21 @@ impl RegistrarTask {
         lines
     }
 
-    /// Waits until messages arrive, without a limit.
+    /// Waits until messages arrive, without a limit. The message about ourselves is the first one.
     pub async fn subscribed(&self) {
         let _ = self.subscribed.clone().wait_for(|subscribed| *subscribed).await;
+    }
+
+    /// Waits until all messages have been read that the server had before this call, for [`MARK_LIMIT`] at most.
+    pub async fn catch_up(&self) {
+        if !self.connection.is_up() {
+            return;
+        }
+        // Other routers read it as a registration without URIs.
+        let mark = Bytes::from(json!({ "id": uuid::Uuid::new_v4().to_string() }).to_string());
+        let mut marks = self.marks.clone();
+        self.connection.publish(MARK.into(), mark.clone()).await;
+        let _ = timeout(MARK_LIMIT, marks.wait_for(|read| *read == mark)).await;
     }
 
     /// Takes what the predecessor has exported after we subscribed. None: it has exported nothing again.
@@ -204,6 +225,7 @@ struct RegistrarLoop {
     threads: usize,
     failures: mpsc::UnboundedReceiver<AddressFailed>,
     subscription: watch::Sender<bool>,
+    marked: watch::Sender<Bytes>,
 }
 
 impl RegistrarLoop {
@@ -223,10 +245,6 @@ impl RegistrarLoop {
                     NatsEvent::Connected => {
                         registrar.state().connected(registrar.connection.number());
                         self.announce(&registrar, "router.start".into()).await;
-                        // If not, there is another connection soon, or the server hangs.
-                        if registrar.connection.flush().await {
-                            self.subscription.send_replace(true);
-                        }
                     }
                     NatsEvent::Message(message) => self.handle(&registrar, message).await,
                 },
@@ -253,7 +271,10 @@ impl RegistrarLoop {
                     self.announce(registrar, reply.to_string()).await;
                 }
             }
-            // Messages of other routers, and our own.
+            // The server has had our subscription before it.
+            "router.start" if self.start.is_in(&message.payload) => _ = self.subscription.send_replace(true),
+            MARK => _ = self.marked.send_replace(message.payload),
+            // Messages of other routers.
             _ => {}
         }
     }

@@ -31,6 +31,11 @@ impl RegistrarStart {
         }
     }
 
+    /// Whether this is a payload of ours.
+    pub fn is_in(&self, payload: &[u8]) -> bool {
+        payload.windows(self.id.len()).any(|part| part == self.id.as_bytes())
+    }
+
     /// `host`: the address at which clients reach us.
     pub fn payload(&self, host: String) -> Bytes {
         let message = Message {
@@ -55,6 +60,7 @@ mod tests {
         };
         let expected = r#"{"id":"3-a42768db","hosts":["10.9.9.9"],"minimumRegisterIntervalInSeconds":1,"pruneThresholdInSeconds":4}"#;
         assert_eq!(start.payload("10.9.9.9".into()), expected);
+        assert!(start.is_in(expected.as_bytes()) && !start.is_in(&expected.as_bytes()[10..]));
         let ids = [(); 2].map(|()| RegistrarStart::new(Duration::ZERO, Duration::ZERO).id);
         assert!(ids[0] != ids[1] && ids[0].len() == "0-a42768db-9c5c-43a9-4595-1ddab4c6b866".len());
     }

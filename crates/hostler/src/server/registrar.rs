@@ -146,6 +146,13 @@ impl Registering {
         tokio::time::sleep(self.start_delay).await;
     }
 
+    /// Waits until everything is read that the NATS server had before the successor subscribed.
+    pub async fn catch_up(&self) {
+        if let Some(registrar) = &self.registrar {
+            registrar.catch_up().await;
+        }
+    }
+
     /// An unnamed file in this folder with all registrations, for a successor, and with what is announced at this address.
     pub async fn export(
         &self,

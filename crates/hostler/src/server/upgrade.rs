@@ -48,6 +48,9 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     let mut new = started.map_err(|error| failed(&error))?;
     let pid = new.pid();
     running.journal.event(Level::Info, &format!("upgrade: the new process (pid {pid}) is ready"));
+    if let Some(registering) = &running.registering {
+        registering.catch_up().await;
+    }
     let newest = registrations(running).await.map_err(|error| failed(&error))?;
     // After the last wait before it begins: a stop may have begun meanwhile, or a pool may have been paused. An early return drops the
     // successor, which ends its process.
