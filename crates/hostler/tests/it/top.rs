@@ -21,7 +21,10 @@ struct Terminal {
 
 impl Terminal {
     fn open(admin: &str) -> Self {
-        let (top, master) = start(admin);
+        Self::of(start(admin))
+    }
+
+    fn of((top, master): (Child, OwnedFd)) -> Self {
         let keyboard = File::from(master.try_clone().unwrap());
         let shown = Arc::<Mutex<String>>::default();
         let writing = shown.clone();
@@ -53,6 +56,21 @@ fn start(admin: &str) -> (Child, OwnedFd) {
 }
 
 fn start_in(kind: &str, admin: &str) -> (Child, OwnedFd) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hostler"));
+    command.args(["top", "--admin", admin]);
+    spawn_in(kind, command)
+}
+
+/// As in a script or a loop of a shell that reads a list: the terminal is there, and standard input is another file.
+fn start_without_input(admin: &str) -> (Child, OwnedFd) {
+    // A terminal that is no standard input is found as the controlling one.
+    let mut command = Command::new("setsid");
+    let script = "exec \"$0\" top --admin \"$1\" < /dev/null";
+    command.args(["--ctty", "sh", "-c", script, env!("CARGO_BIN_EXE_hostler"), admin]);
+    spawn_in("xterm-256color", command)
+}
+
+fn spawn_in(kind: &str, mut command: Command) -> (Child, OwnedFd) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -62,15 +80,8 @@ fn start_in(kind: &str, admin: &str) -> (Child, OwnedFd) {
     assert!(sized.success());
     let slave = File::options().read(true).write(true).open(name).unwrap();
     let side = || Stdio::from(slave.try_clone().unwrap());
-    let top = Command::new(env!("CARGO_BIN_EXE_hostler"))
-        .args(["top", "--admin", admin])
-        .env_remove("NO_COLOR")
-        .env("TERM", kind)
-        .stdin(side())
-        .stdout(side())
-        .stderr(side())
-        .spawn()
-        .unwrap();
+    command.env_remove("NO_COLOR").env("TERM", kind);
+    let top = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
     (top, master)
 }
 
@@ -111,6 +122,15 @@ async fn top_puts_the_terminal_back_after_a_sigint_from_another_program() {
 }
 
 #[tokio::test]
+async fn top_puts_the_terminal_back_also_if_standard_input_is_another_file() {
+    let site = in_front_of(&upstream().start().await, "").await;
+    let mut terminal = Terminal::of(start_without_input(&site.admin().to_string()));
+    terminal.shows(&format!("pid {}", site.pid())).await;
+    kill_process(Pid::from_child(&terminal.top), Signal::INT).unwrap();
+    assert_eq!(terminal.ends().await, Some(0));
+}
+
+#[tokio::test]
 async fn top_tells_a_hostler_that_wants_its_token_and_another_program_from_one_that_is_away() {
     let folder = tempfile::tempdir().unwrap();
     let complains = async |answer: &str, complaint: &str| {
@@ -129,8 +149,11 @@ async fn top_tells_a_hostler_that_wants_its_token_and_another_program_from_one_t
 #[tokio::test]
 async fn top_ends_when_its_terminal_is_gone() {
     let site = in_front_of(&upstream().start().await, "").await;
-    for is_told in [false, true] {
-        let (mut top, master) = start(&site.admin().to_string());
+    let admin = site.admin().to_string();
+    // The kernel tells a process whose controlling terminal is gone.
+    for (is_told, (mut top, master)) in
+        [(false, start(&admin)), (true, start(&admin)), (true, start_without_input(&admin))]
+    {
         let (mut terminal, mut shown, mut buffer) = (File::from(master), String::new(), [0; 4096]);
         while !shown.contains(&format!("pid {}", site.pid())) {
             let read = terminal.read(&mut buffer).unwrap();

@@ -8,7 +8,7 @@ mod state;
 mod tests;
 
 use std::future::pending;
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{IsTerminal, stdout};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -56,7 +56,8 @@ pub fn top(args: &TopArgs) -> ExitCode {
     let admin = Arc::new(admin);
     let asked = admin.clone();
     let name = admin.address().to_string();
-    let has_terminal = !args.once && stdin().is_terminal();
+    // The screen is on standard output. The keys come from the terminal also if standard input is another file.
+    let has_terminal = !args.once && stdout().is_terminal();
     std::thread::spawn(move || ask_each_second(&asked, has_terminal, &sender));
     let load_context = LoadContext::of_process();
     let is_coloured = load_context.environment.get("NO_COLOR").is_none_or(String::is_empty);
@@ -203,8 +204,8 @@ fn every_second() -> Interval {
 
 /// The other end of the terminal is closed: its window, or the connection to the machine.
 fn is_terminal_gone() -> bool {
-    let input = stdin();
-    let mut asked = [PollFd::new(&input, PollFlags::empty())];
+    let output = stdout();
+    let mut asked = [PollFd::new(&output, PollFlags::empty())];
     let is_told = poll(&mut asked, Some(&Timespec::default())).is_ok();
     is_told && asked[0].revents().contains(PollFlags::HUP)
 }
