@@ -97,10 +97,7 @@ fn snapshot(state: &TopState) -> String {
     let (width, height) = (SNAPSHOT_WIDTH, u16::try_from(rows).unwrap_or(u16::MAX));
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
     draw::content(state, screen.area, &mut screen, &TopView::ALL);
-    let lines = (0..height).map(|y| {
-        let line: String = (0..width).map(|x| screen[(x, y)].symbol()).collect();
-        line.trim_end().to_owned()
-    });
+    let lines = (0..height).map(|y| page::row_text(&screen, y));
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
 }
 

@@ -3,6 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
 
 /// Writes lines from the top until the area is full.
 pub(super) struct TopPage<'a> {
@@ -36,11 +37,11 @@ impl TopPage<'_> {
     pub fn words(&mut self, text: &str, style: Style) {
         let width = usize::from(self.area.width);
         let mut rest = text;
-        while rest.chars().count() > width && width > 20 {
-            let place = |nth| rest.char_indices().nth(nth).map_or(rest.len(), |(at, _)| at);
+        while width > 20 && fitting(rest, width) < rest.len() {
             // After the indent of two.
-            let (indent, end) = (place(2), place(width));
-            let at = rest[indent..end].rfind(' ').map_or(end, |at| at + indent);
+            let indent = rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at);
+            let end = fitting(rest, width);
+            let at = rest.get(indent..end).and_then(|line| line.rfind(' ')).map_or(end, |at| at + indent);
             self.line(&rest[..at], style);
             rest = rest[at..].trim_start();
         }
@@ -54,6 +55,37 @@ impl TopPage<'_> {
     pub fn colour(&self, colour: Color) -> Style {
         if self.is_coloured { Style::new().fg(colour) } else { Style::new().add_modifier(Modifier::BOLD) }
     }
+}
+
+/// How many cells of the screen a text takes: a character of Chinese or Japanese takes two.
+fn cells(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// Where the part of a text ends that has room in so many cells.
+fn fitting(text: &str, room: usize) -> usize {
+    let mut taken = 0;
+    let is_over = |(at, c): &(usize, char)| {
+        taken += cells(&text[*at..*at + c.len_utf8()]);
+        taken > room
+    };
+    text.char_indices().find(is_over).map_or(text.len(), |(at, _)| at)
+}
+
+/// A row of the screen as text. The cells behind a wide character belong to it.
+pub(super) fn row_text(screen: &Buffer, y: u16) -> String {
+    let (mut text, mut covered) = (String::new(), 0);
+    for x in screen.area.left()..screen.area.right() {
+        if covered > 0 {
+            covered -= 1;
+            continue;
+        }
+        let symbol = screen[(x, y)].symbol();
+        covered = cells(symbol).saturating_sub(1);
+        text.push_str(symbol);
+    }
+    text.truncate(text.trim_end().len());
+    text
 }
 
 /// The first characters of a text, without control characters.

@@ -39,8 +39,7 @@ fn seen() -> TopState {
 fn drawn(state: &TopState, width: u16, height: u16) -> String {
     let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
     draw::screen(state, screen.area, &mut screen);
-    let rows = (0..height).map(|y| (0..width).map(|x| screen[(x, y)].symbol()).collect::<String>());
-    rows.map(|row| row.trim_end().to_owned() + "\n").collect()
+    (0..height).map(|y| page::row_text(&screen, y) + "\n").collect()
 }
 
 #[test]
@@ -240,6 +239,11 @@ fn an_advice_in_another_script_is_broken_into_lines() {
     let mut state = TopState::new("127.0.0.1:8081".into(), true);
     state.take(Instant::now(), Ok(foreign));
     drawn(&state, 21, 24);
+    // Each of these characters takes two columns.
+    let shown = drawn(&state, 60, 24);
+    assert_eq!(shown.matches('\u{8f66}').count(), 45, "{shown}");
+    let shown = snapshot(&state);
+    assert!(shown.contains(&format!("warning: {word} {word} {word}. Add workers.")), "{shown}");
 }
 
 #[test]
