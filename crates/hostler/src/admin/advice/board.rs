@@ -15,6 +15,10 @@ const LASTS: Duration = Duration::from_secs(60);
 const LOG_PAUSE: Duration = Duration::from_secs(3600);
 /// At most so many at the same time: hundreds of routes can have the same trouble.
 const MOST: usize = 50;
+/// At most so many are remembered.
+const MOST_HELD: usize = 4 * MOST;
+/// What was not found for longer has a gap: one look is five seconds.
+const GAP: Duration = Duration::from_secs(8);
 
 /// A raised advice, in the Status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -71,7 +75,10 @@ impl AdviceBoard {
 
     fn note(&mut self, finding: Finding, now: Duration) {
         let key = (finding.row.id, finding.pool.clone(), finding.worker, finding.about.clone());
-        if self.0.len() >= MOST * 4 && !self.0.contains_key(&key) {
+        if self.0.len() >= MOST_HELD
+            && !self.0.contains_key(&key)
+            && !self.make_room(finding.row.severity, now)
+        {
             return;
         }
         let held = self.0.entry(key).or_insert_with(|| HeldAdvice {
@@ -82,11 +89,22 @@ impl AdviceBoard {
             logged: None,
             told: false,
         });
-        // Before it is raised, a gap begins the time again: one look is five seconds.
-        if held.raised.is_none() && now.saturating_sub(held.found_last) > Duration::from_secs(8) {
+        // Before it is raised, a gap begins the time again.
+        if held.is_over(now) {
             held.found_since = now;
         }
         (held.finding, held.found_last) = (finding, now);
+    }
+
+    /// Forgets one that is over, or else one that is less severe. Those that are over are kept for an hour only for the log: after a failure of
+    /// many apps they would hide all that is new. False if each is at least as severe.
+    fn make_room(&mut self, severity: Severity, now: Duration) -> bool {
+        let held =
+            self.0.iter().filter(|(_, held)| held.is_over(now) || held.finding.row.severity > severity);
+        let least =
+            held.max_by_key(|(_, held)| (held.is_over(now), held.finding.row.severity, held.found_since));
+        let least = least.map(|(key, _)| key.clone());
+        least.is_some_and(|key| self.0.remove(&key).is_some())
     }
 
     /// The raised advice, the most severe and the oldest first.
@@ -139,6 +157,11 @@ impl HeldAdvice {
             (.., Some(about)) => format!(" for {about}"),
             _ => String::new(),
         }
+    }
+
+    /// It is not raised, and is not about to be.
+    fn is_over(&self, now: Duration) -> bool {
+        self.raised.is_none() && now.saturating_sub(self.found_last) > GAP
     }
 
     fn is_of_use(&self, now: Duration) -> bool {
@@ -209,6 +232,31 @@ mod tests {
         let log_of_an_hour = log(table::OVERLOADED, &often, 3590);
         assert_eq!(log_of_an_hour.len(), 2, "raised once, ended once: {log_of_an_hour:?}");
         assert_eq!(log(table::OVERLOADED, &[0..60, 3700..3760], 4000).len(), 4);
+    }
+
+    #[test]
+    fn the_trouble_of_many_apps_hides_no_later_one() {
+        let mut board = AdviceBoard::default();
+        let hang = || -> Vec<Finding> {
+            let pool =
+                |number: usize| Finding::of_pool(table::WORKERS_HANG, &format!("app{number}").into(), "x");
+            (0..2 * MOST_HELD).map(pool).collect()
+        };
+        let is_raised = |board: &AdviceBoard, row: &AdviceRow, second| {
+            board.raised(seconds(second)).iter().any(|advice| advice.id == row.id)
+        };
+        let found = |board: &mut AdviceBoard, all: &dyn Fn() -> Vec<Finding>, looks: std::ops::Range<u64>| {
+            looks.step_by(5).for_each(|second| drop(board.update(all(), seconds(second))));
+        };
+        found(&mut board, &hang, 0..10);
+        let also = || [hang(), vec![Finding::new(table::NOT_READY, "y".into())]].concat();
+        found(&mut board, &also, 10..35);
+        assert!(is_raised(&board, table::NOT_READY, 30), "it is more severe");
+        // Then all that hung is over, and in the log.
+        found(&mut board, &Vec::<Finding>::new, 35..100);
+        assert_eq!((board.raised(seconds(95)), board.0.len()), (Vec::new(), MOST_HELD));
+        found(&mut board, &|| vec![Finding::new(table::FLOODS, "z".into())], 100..105);
+        assert!(is_raised(&board, table::FLOODS, 100), "it is less severe, but the others are over");
     }
 
     #[test]
