@@ -132,8 +132,9 @@ async fn a_certificate_that_is_listed_twice_has_one_sample() {
     let twice = ONE.replace("[{", "[{ cert = 'a.pem', key = 'a.key' }, {");
     let site = started(&trust, &twice, &app).await;
     let text = metrics(&site, "").await.assert_status(200).text();
-    let samples = text.lines().filter(|line| line.starts_with("hostler_certificate_not_after_seconds{"));
-    assert_eq!(samples.count(), 1, "{text}");
+    for metric in ["hostler_certificate_not_before_seconds{", "hostler_certificate_not_after_seconds{"] {
+        assert_eq!(text.lines().filter(|line| line.starts_with(metric)).count(), 1, "{metric} {text}");
+    }
 }
 
 /// The checker of Prometheus itself.

@@ -16,7 +16,9 @@ use serde_json::Value;
 use super::super::cache::CacheReport;
 use super::super::machine::MachineStatus;
 use super::super::newest::newest;
-use super::super::status::{LastReload, PoolStatus, RouteStatus, Status, WorkerReportView};
+use super::super::status::{
+    CertificateStatus, LastReload, PoolStatus, RouteStatus, Status, WorkerReportView,
+};
 
 /// One Status, as far as advice needs it.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +53,15 @@ pub struct Figures {
     pub registrar: Option<bool>,
     pub registered_routes: u64,
     pub last_reload: Option<LastReload>,
-    /// The files of certificates, and until when each is valid.
-    pub certificates: Vec<(PathBuf, Timestamp)>,
+    pub certificates: Vec<CertificateFigures>,
+}
+
+/// A file of a certificate, and when it is valid.
+#[derive(Debug, Clone)]
+pub struct CertificateFigures {
+    pub file: PathBuf,
+    pub from: Timestamp,
+    pub until: Timestamp,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -168,7 +177,6 @@ impl Figures {
     pub fn of(status: &Status) -> Self {
         let uptime = Duration::from_millis(status.uptime_ms);
         let registrar = status.registrar.as_ref();
-        let certificates = status.certificates.iter();
         Self {
             uptime,
             time: Timestamp::now(),
@@ -197,7 +205,7 @@ impl Figures {
             registrar: registrar.and_then(|registrar| registrar["connected"].as_bool()),
             registered_routes: registrar.and_then(|registrar| registrar["routes"].as_u64()).unwrap_or(0),
             last_reload: status.last_reload.clone(),
-            certificates: certificates.filter_map(|one| Some((one.file.clone(), one.valid_until?))).collect(),
+            certificates: status.certificates.iter().filter_map(CertificateFigures::of).collect(),
         }
     }
 
@@ -207,6 +215,12 @@ impl Figures {
 
     pub fn route(&self, pattern: &str) -> Option<&RouteFigures> {
         self.routes.iter().find(|route| *route.pattern == *pattern)
+    }
+}
+
+impl CertificateFigures {
+    fn of(status: &CertificateStatus) -> Option<Self> {
+        Some(Self { file: status.file.clone(), from: status.valid_from?, until: status.valid_until? })
     }
 }
 

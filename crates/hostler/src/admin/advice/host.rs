@@ -8,6 +8,8 @@ use super::table;
 
 const DAY: i64 = 86_400;
 const HOUR: i64 = 3600;
+/// A certificate is late so long before its end, but not before a third of its life is left: some are valid for six days only.
+const LATE: i64 = 14 * DAY;
 const LITTLE_DISK: u64 = 256 << 20;
 
 pub(super) fn find(view: View<'_>, found: &mut Vec<Finding>) {
@@ -80,15 +82,18 @@ fn memory(view: View<'_>, found: &mut Vec<Finding>) {
 
 fn configuration(view: View<'_>, found: &mut Vec<Finding>) {
     let now = view.now;
-    for (path, until) in &now.certificates {
-        let left = until.as_second() - now.time.as_second();
-        let name = file(path);
+    for certificate in &now.certificates {
+        let until = certificate.until.as_second();
+        let (left, life) = (until - now.time.as_second(), until - certificate.from.as_second());
+        if left > 0 && left >= LATE.min(life / 3) {
+            continue;
+        }
+        let name = file(&certificate.file);
         let text = match left / DAY {
             _ if left <= 0 => "the certificate has expired".to_owned(),
             _ if left < HOUR => "the certificate expires in less than an hour".to_owned(),
             0 => format!("the certificate expires in {} hours", left / HOUR),
-            days @ ..14 => format!("the certificate expires in {days} days"),
-            _ => continue,
+            days => format!("the certificate expires in {days} days"),
         };
         found.push(Finding::about(table::CERTIFICATE_EXPIRES, &name, &text));
     }

@@ -167,7 +167,7 @@ advice! {
         "At least 20 % of the connections of the last minute, and at least 10, failed in the TLS handshake or because of the PROXY header. Only reasons that the configuration can change count.",
         "Look up the reason in the table of failed handshakes.", "guide/seeing.md#failed-handshakes";
     CERTIFICATE_EXPIRES: "certificate_expires" Warning 0 "HostlerCertificateExpires"
-        "A certificate expires in less than 14 days, or has expired.",
+        "A certificate expires in less than 14 days and in less than a third of its life, or has expired.",
         "Renew it. Hostler reads the new file by itself.", "guide/tls.md#certificate-renewal";
     CACHE_TOO_SMALL: "cache_too_small" Info 60 ""
         "In the last minute the full cache removed at least 100 responses, and served less than half of the requests of routes with a cache.",

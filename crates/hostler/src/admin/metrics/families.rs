@@ -345,12 +345,14 @@ fn cache(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
 
 /// A file may be in the configuration several times. If two samples had the same labels, Prometheus would refuse all metrics.
 fn certificates(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
-    let ends = status.certificates.iter().filter_map(|certificate| {
-        let until = certificate.valid_until?.as_second() as f64;
-        Some((certificate.file.to_string_lossy(), until))
+    let valid = status.certificates.iter().filter_map(|certificate| {
+        let (from, until) = (certificate.valid_from?.as_second(), certificate.valid_until?.as_second());
+        Some((certificate.file.to_string_lossy(), (from as f64, until as f64)))
     });
-    let ends: BTreeMap<_, _> = ends.collect();
-    out.each(metric::CERTIFICATE_END, ends.into_iter().map(|(file, until)| ([file], until)))
+    let valid: BTreeMap<_, _> = valid.collect();
+    let begins = valid.iter().map(|(file, (from, _))| ([file.clone()], *from));
+    out.each(metric::CERTIFICATE_BEGIN, begins)?;
+    out.each(metric::CERTIFICATE_END, valid.into_iter().map(|(file, (_, until))| ([file], until)))
 }
 
 fn registrar(out: &mut MetricWriter<'_>, registrar: Option<&Value>) -> fmt::Result {

@@ -108,6 +108,7 @@ metrics! {
     CONNECTIONS_CUT: Counter "hostler_connections_cut" ["reason"] "Connections that were cut off because the client was too slow";
     HANDSHAKES: Counter "hostler_tls_handshakes" ["resumed"] "Completed TLS handshakes";
     HANDSHAKES_FAILED: Counter "hostler_connections_failed" ["reason"] "Connections that ended before their first request";
+    CERTIFICATE_BEGIN: Gauge "hostler_certificate_not_before_seconds" ["file"] "From when on a certificate is valid, in seconds since 1970";
     CERTIFICATE_END: Gauge "hostler_certificate_not_after_seconds" ["file"] "When a certificate expires, in seconds since 1970";
 
     BUFFER_USED: Gauge "hostler_buffer_bytes" ["buffer"] "Bytes in use of a limited buffer: request_memory, answer_memory, spool";

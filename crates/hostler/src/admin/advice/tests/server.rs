@@ -3,6 +3,7 @@
 use hostler_worker::WorkerMemory;
 use jiff::{SignedDuration, Timestamp};
 
+use super::super::figures::CertificateFigures;
 use super::super::scene::{AdviceCase, Scene};
 use super::super::table;
 use crate::admin::LastReload;
@@ -14,9 +15,15 @@ fn reload(ok: bool) -> Option<LastReload> {
     Some(LastReload { at: Timestamp::UNIX_EPOCH, ok, text })
 }
 
+/// One that is valid for so many hours in all.
+fn valid_for(scene: &mut Scene, life: i64, left: SignedDuration) {
+    let until = scene.now.time.checked_add(left).unwrap();
+    let from = until.checked_sub(SignedDuration::from_hours(life)).unwrap();
+    scene.now.certificates = vec![CertificateFigures { file: "tls/shop.pem".into(), from, until }];
+}
+
 fn certificate(scene: &mut Scene, hours: i64) {
-    let until = scene.now.time.checked_add(SignedDuration::from_hours(hours)).unwrap();
-    scene.now.certificates = vec![("tls/shop.pem".into(), until)];
+    valid_for(scene, 90 * 24, SignedDuration::from_hours(hours));
 }
 
 fn uneven_cache(scene: &mut Scene) {
@@ -146,12 +153,24 @@ pub(super) const HOST: &[AdviceCase] = &[
     },
     AdviceCase {
         row: table::CERTIFICATE_EXPIRES,
-        raised: |scene| {
-            let until = scene.now.time.checked_add(SignedDuration::from_mins(59)).unwrap();
-            scene.now.certificates = vec![("tls/shop.pem".into(), until)];
-        },
+        raised: |scene| valid_for(scene, 90 * 24, SignedDuration::from_mins(59)),
         text: "tls/shop.pem: the certificate expires in less than an hour",
         quiet: &[|scene| certificate(scene, 14 * 24 + 1)],
+    },
+    AdviceCase {
+        row: table::CERTIFICATE_EXPIRES,
+        raised: |scene| valid_for(scene, 160, SignedDuration::from_hours(53)),
+        text: "tls/shop.pem: the certificate expires in 2 days",
+        quiet: &[
+            |scene| valid_for(scene, 160, SignedDuration::from_hours(54)),
+            |scene| valid_for(scene, 160, SignedDuration::from_hours(160)),
+        ],
+    },
+    AdviceCase {
+        row: table::CERTIFICATE_EXPIRES,
+        raised: |scene| valid_for(scene, 160, SignedDuration::from_hours(-1)),
+        text: "tls/shop.pem: the certificate has expired",
+        quiet: &[|scene| certificate(scene, 14 * 24)],
     },
     AdviceCase {
         row: table::RELOAD_FAILED,
