@@ -80,6 +80,7 @@ pub use own_children::{OwnChild, reap_orphans};
 pub use process_files::resident_bytes;
 pub use rollout::{Reached, RestartError, Restarted};
 pub use rotation::Rotation;
+pub use runtime_folder::is_abandoned;
 pub use scaling::WorkerMemory;
 pub use settings::{
     Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,

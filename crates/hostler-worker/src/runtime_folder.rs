@@ -142,6 +142,11 @@ pub(super) fn remove_abandoned(parents: &[PathBuf]) {
     }
 }
 
+/// Whether SIGKILL has ended the Hostler of this folder, and its guard, so that nobody has removed it.
+pub fn is_abandoned(folder: &Path) -> bool {
+    lock_of_abandoned(folder).is_some()
+}
+
 /// The lock of a private folder of this user that had one and has none any more.
 fn lock_of_abandoned(path: &Path) -> Option<OwnedFd> {
     let handle = open_folder(path).ok()?;
@@ -217,6 +222,7 @@ mod tests {
         let (unmarked, foreign, dead) =
             (forgotten(unmarked), forgotten(made(&parent)), forgotten(made(&parent)));
         fs::set_permissions(&foreign, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!([used.path(), &unmarked, &foreign].into_iter().all(|folder| !is_abandoned(folder)));
         // A child that another test has just started holds a copy of the lock until it runs its program.
         let end = Instant::now() + Duration::from_secs(30);
         while dead.exists() {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use hostler_config::{ListenAddress, LoadContext};
+use hostler_worker::is_abandoned;
 
 /// The file in the private runtime directory, which ends with its Hostler.
 pub const FILE: &str = "admin";
@@ -47,7 +48,8 @@ pub fn read(load_context: &LoadContext) -> Vec<NotedHostler> {
     let own = rustix::process::geteuid().as_raw();
     let directories = entries.filter(|entry| {
         let is_own = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own);
-        is_own && entry.file_name().to_string_lossy().starts_with(DIRECTORY)
+        // The next Hostler removes what a killed one has left.
+        is_own && entry.file_name().to_string_lossy().starts_with(DIRECTORY) && !is_abandoned(&entry.path())
     });
     let mut all: Vec<_> = directories.filter_map(|entry| note_in(&entry.path().join(FILE))).collect();
     all.sort_by_key(|(noted, _)| std::cmp::Reverse(*noted));
@@ -73,6 +75,8 @@ fn note_in(file: &Path) -> Option<(SystemTime, NotedHostler)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -83,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_hostlers_at_one_address_the_newer_note_counts() {
+    fn of_two_hostlers_at_one_address_the_newer_note_counts_and_none_of_a_killed_one() {
         let parent = tempfile::tempdir().unwrap();
         let note = |name: &str, second: u64, admin: &str, token: &str| {
             let folder = parent.path().join(name);
@@ -99,6 +103,11 @@ mod tests {
         let newer = note("hostler-2", 2, "127.0.0.1:8081", "newer");
         let other = note("hostler-3", 0, "127.0.0.1:9091", "other");
         note("another-4", 3, "127.0.0.1:7071", "not ours");
+        // As SIGKILL leaves it: private, with the mark of a lock, and without the lock.
+        note("hostler-5", 4, "127.0.0.1:6061", "killed");
+        let killed = parent.path().join("hostler-5");
+        std::fs::write(killed.join("locked"), "").unwrap();
+        std::fs::set_permissions(killed, std::fs::Permissions::from_mode(0o700)).unwrap();
         let load_context = LoadContext {
             environment: BTreeMap::new(),
             temp_dir: parent.path().to_owned(),
