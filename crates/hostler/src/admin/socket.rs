@@ -7,15 +7,21 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use hostler_config::ListenAddress;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Only root and the user of this process may connect.
 const MODE: u32 = 0o600;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
+/// A start or an end waits for another one with a socket in the same folder: for a second, in so many looks.
+const LOCK_LOOKS: u32 = 200;
+const LOCK_LOOK: Duration = Duration::from_millis(5);
 
 /// A bound socket.
 pub enum AdminSocket {
@@ -108,17 +114,24 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Two Hostlers that start at the same time would both find a stale file, and the later one would remove the socket of the earlier one.
-/// The lock ends with the returned file. A folder that may not be read cannot be locked.
+/// One with another path in this folder holds the lock for a glance only, so it is waited for. The lock ends with the returned file. A folder
+/// that may not be read cannot be locked.
+#[expect(clippy::disallowed_methods, reason = "it runs before the first worker and after the last one")]
 fn lock_folder(path: &Path) -> io::Result<Option<File>> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    match File::open(folder) {
-        Ok(folder) => match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-            Err(error) if error == rustix::io::Errno::WOULDBLOCK => Err(io::ErrorKind::AddrInUse.into()),
-            _ => Ok(Some(folder)),
-        },
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
-        Err(error) => Err(error),
+    let folder = match File::open(folder) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    for _ in 0..LOCK_LOOKS {
+        // Some file systems have no locks.
+        if flock(&folder, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK) {
+            return Ok(Some(folder));
+        }
+        sleep(LOCK_LOOK);
     }
+    Err(io::ErrorKind::AddrInUse.into())
 }
 
 /// False if nothing is there. A file of another type is an error: it is not ours to remove.
@@ -153,6 +166,7 @@ fn unix_socket() -> io::Result<Socket> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
+    use std::sync::Barrier;
 
     use super::*;
 
@@ -192,6 +206,24 @@ mod tests {
         assert!(AdminSocket::bind(&address, false).err().unwrap().to_string().contains("not a socket"));
         remove_if_dead(Some(&address));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn many_starts_at_the_same_moment_with_sockets_in_one_folder_all_succeed() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (folder, start) = (folder.path(), &start);
+                scope.spawn(move || {
+                    start.wait();
+                    for round in 0..50 {
+                        let path = folder.join(format!("{number}-{round}.sock"));
+                        AdminSocket::bind(&ListenAddress::Unix(path), false).unwrap();
+                    }
+                });
+            }
+        });
     }
 
     #[test]
