@@ -127,14 +127,13 @@ impl Handover {
 
     /// Passes purges on, if there was a predecessor: it answers from its memory until its last client has left.
     pub async fn purged(of: Option<&Self>, purges: Vec<Purge>) {
-        // One that is stopped (SIGSTOP) reads nothing.
-        let _ = timeout(REPORT_LIMIT, Self::report(of, &SuccessorMessage::purged(purges))).await;
+        Self::report(of, &SuccessorMessage::purged(purges)).await;
     }
 
     async fn report(of: Option<&Self>, word: &SuccessorMessage) {
         if let Some(handover) = of {
-            // An error means that the predecessor has ended. This process goes on in both cases.
-            let _ = handover.0.send(word).await;
+            // One that is stopped (SIGSTOP) reads nothing. An error means that it has ended. This process goes on in all cases.
+            let _ = timeout(REPORT_LIMIT, handover.0.send(word)).await;
         }
     }
 
@@ -149,4 +148,18 @@ fn unexpected(word: Option<SuccessorMessage>) -> io::Error {
         Some(word) => format!("unexpected message from the predecessor: {word:?}"),
         None => "the predecessor has ended".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_predecessor_that_reads_nothing_does_not_hold_up_a_stop() {
+        let (ours, _theirs) = channel::pair().unwrap();
+        let handover = Handover(ours);
+        while timeout(REPORT_LIMIT, handover.0.send(&SuccessorMessage::Stopping)).await.is_ok() {}
+        let stopping = Handover::stopping(Some(&handover));
+        timeout(10 * REPORT_LIMIT, stopping).await.expect("the stop goes on");
+    }
 }
