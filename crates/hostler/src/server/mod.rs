@@ -179,7 +179,7 @@ async fn serve(
         }
     }
     let at_once = stop::drain(&running, data_plane, &mut signals).await;
-    stop::end_pools(&running, &mut signals, at_once).await;
+    let at_once = stop::end_pools(&running, &mut signals, at_once).await;
     stop::wait_for(handover.filter(|_| !at_once), &running, &mut signals).await;
     if let Some(tracer) = &running.sources.tracer {
         tracer.end().await;

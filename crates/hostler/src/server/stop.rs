@@ -88,14 +88,16 @@ pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signal
     is_urgent
 }
 
-/// Stops all workers, and gives memcached the purges that it has not got. No request is left that could purge anything.
-pub(super) async fn end_pools(running: &RunningServer, signals: &mut Signals, at_once: bool) {
+/// Stops all workers, and gives memcached the purges that it has not got. No request is left that could purge anything. True if a second signal
+/// has demanded an immediate stop by now.
+pub(super) async fn end_pools(running: &RunningServer, signals: &mut Signals, at_once: bool) -> bool {
     let purges = cache::deliver(&running.shared_cache, at_once, &running.journal);
-    tokio::join!(stop_workers(running, signals, at_once), purges);
+    let (is_urgent, ()) = tokio::join!(stop_workers(running, signals, at_once), purges);
+    is_urgent
 }
 
-/// Stops all workers; gracefully, unless a second signal has demanded an immediate stop.
-pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals, at_once: bool) {
+/// Stops all workers; gracefully, unless a second signal has demanded an immediate stop. True if one has by now.
+pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals, at_once: bool) -> bool {
     let supervisors = running.supervisors();
     if at_once {
         supervisors.iter().for_each(|supervisor| supervisor.kill_now());
@@ -108,7 +110,7 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
         }
     };
     tokio::select! {
-        () = all_stopped => return,
+        () = all_stopped => return at_once,
         () = stop_asked(running, signals) => {
             running.journal.event(Level::Warn, "a second signal: the workers that still stop are killed");
         }
@@ -117,6 +119,7 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
     for supervisor in supervisors {
         supervisor.stopped().await;
     }
+    true
 }
 
 /// Waits for the end of a predecessor that still finishes requests. systemd kills what is left of a service when its main process ends, which is

@@ -4,7 +4,7 @@ use hostler_testkit::{Output, eventually};
 use rustix::process::Signal;
 
 use super::proc;
-use super::site::{Site, app};
+use super::site::{Site, app, source};
 use super::upgrades::{HOSTLER, linked, replace, upgraded};
 
 /// A successor that does not tell that it serves, once it may begin. It writes its process id down then. The channel is its standard input.
@@ -136,4 +136,27 @@ async fn a_successor_that_is_stopped_stops_its_predecessor_and_waits_for_its_las
     running.answer().await.assert_status(200);
     assert_eq!(site.exit().await, 0);
     eventually("the successor to end", async || (!proc::is_alive(successor)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_second_signal_that_kills_the_workers_of_a_successor_ends_its_wait_for_its_predecessor_too() {
+    let text =
+        "require('http').createServer((req, res) => { if (req.url !== '/never') res.end(); }).listen(3000);
+        process.on('SIGTERM', () => console.log('SIGTERM, but it stays'));";
+    let plan = source(text).option("pools.app.stop_timeout=1h").option("server.drain_timeout=1h");
+    let mut site = plan.started().await;
+    let _running = site.begin("/never").await;
+    site.settles_at(1, 0).await;
+    let successor = upgraded(&site).await;
+    proc::signal(successor, Signal::TERM);
+    site.printed("SIGTERM, but it stays").await;
+    eventually("it to be told a second time, and not by an echo of the first", async || {
+        proc::signal(successor, Signal::TERM);
+        site.lines().iter().any(|line| line.contains("workers that still stop are killed")).then_some(())
+    })
+    .await;
+    eventually("the successor to end", async || (!proc::is_alive(successor)).then_some(())).await;
+    assert!(proc::is_alive(site.pid()), "its predecessor has a request");
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
 }
