@@ -4,6 +4,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -148,12 +149,26 @@ fn is_socket(path: &Path) -> io::Result<bool> {
 
 /// Whether no process listens on the socket. A process whose queue is full listens.
 fn is_dead(path: &Path) -> io::Result<bool> {
+    if is_listed(path) {
+        return Ok(false);
+    }
     match unix_socket()?.connect(&SockAddr::unix(path)?) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether the kernel knows a process that listens on the socket. Then no connection is tried: systemd holds the sockets of a `.socket` unit, and
+/// would start the service again, which has just ended, for a client that waits there. Only sockets of this network namespace are listed.
+fn is_listed(path: &Path) -> bool {
+    // `0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/hostler/admin.sock`, with the flags as the fourth.
+    const LISTENS: &[u8] = b"00010000";
+    let ending = [b" ", path.as_os_str().as_bytes()].concat();
+    let all = fs::read("/proc/net/unix").unwrap_or_default();
+    let mut sockets = all.split(|byte| *byte == b'\n').filter(|line| line.ends_with(&ending));
+    sockets.any(|line| line.split(|byte| *byte == b' ').nth(3) == Some(LISTENS))
 }
 
 /// It does not block, and programs that are started do not inherit it.
@@ -197,6 +212,19 @@ mod tests {
         drop(live);
         remove_if_dead(Some(&address));
         assert!(!path.exists());
+    }
+
+    /// systemd would take the connection for that of a client.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_socket_on_which_another_process_listens_gets_no_connection() {
+        let (_folder, address, path) = place();
+        let of_systemd = UnixListener::bind(&path).unwrap();
+        of_systemd.set_nonblocking(true).unwrap();
+        remove_if_dead(Some(&address));
+        assert_eq!(of_systemd.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        UnixStream::connect(&path).unwrap();
+        of_systemd.accept().unwrap();
     }
 
     #[test]
