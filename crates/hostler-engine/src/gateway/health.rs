@@ -60,6 +60,16 @@ pub struct HealthView {
     pub checks: u64,
     /// Health checks that were answered with 503.
     pub failed: u64,
+    /// Hostler was told to stop, so it is not ready on purpose.
+    #[serde(skip)]
+    pub ending: bool,
+}
+
+impl HealthView {
+    /// Why Hostler is not ready, unless that is on purpose.
+    pub fn faults(&self) -> &[String] {
+        if self.ending { &[] } else { &self.why }
+    }
 }
 
 impl Health {
@@ -112,6 +122,7 @@ impl Health {
             started: self.started().is_ok(),
             checks: self.asked.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
+            ending: self.ending().is_some(),
         }
     }
 
@@ -216,6 +227,7 @@ mod tests {
         drop(in_api);
         // `Startup` stays true after it was true once, and `Live` does not need workers.
         assert_eq!((ready(HealthProbe::Ready), ready(HealthProbe::Startup)), (why("api"), Ok(())));
+        assert_eq!(health.view().faults(), ["pool api: no worker is ready"]);
         let in_api = join(&api);
         drop(in_api);
         assert!(api.pool.fall_asleep(&Arc::default()));
@@ -227,5 +239,6 @@ mod tests {
         assert_eq!((ready(HealthProbe::Startup), ready(HealthProbe::Live)), (Ok(()), Ok(())));
         let view = health.view();
         assert_eq!((view.ready, view.started, view.checks, view.failed), (false, true, 14, 7));
+        assert!(view.faults().is_empty(), "it is on purpose");
     }
 }

@@ -188,7 +188,7 @@ impl Figures {
             log_stuck: status.log.stuck_ms.map(Duration::from_millis),
             log_error: status.log.last_error.clone(),
             health_failed: status.health.failed,
-            not_ready: status.health.why.clone(),
+            not_ready: status.health.faults().to_vec(),
             connections_refused: status.connections.refused as u64,
             flooded: status.connections.flooded as u64,
             cut: status.connections.cut,

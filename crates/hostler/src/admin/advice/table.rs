@@ -131,7 +131,7 @@ advice! {
         "The reference of refusals says what to do for each reason.", "reference/refusals.md";
 
     NOT_READY: "not_ready" Critical 15 "HostlerNotReady"
-        "Health checks are asked, and get 503.",
+        "Health checks are asked, and get 503. Not if Hostler was told to drain (SIGUSR1) or to stop.",
         "Load balancers send no clients here. Look at the pool that is named.", "guide/health.md";
     DESCRIPTORS_LOW: "descriptors_low" Warning 15 "HostlerDescriptorsLow"
         "At least 80 % of the file descriptors are open.",
