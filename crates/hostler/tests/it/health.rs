@@ -2,6 +2,7 @@
 
 use hostler_testkit::{ReceivedAnswer, Site, client, eventually, held_port, upstream};
 
+use crate::metrics::samples;
 use crate::{in_front_of, site};
 
 /// A drain that lasts as long as the test.
@@ -122,6 +123,8 @@ async fn a_draining_process_is_live_and_not_ready() {
     admin(&site, "/health/live").await.assert_ok("ok\n");
     admin(&site, "/health/startup").await.assert_ok("ok\n");
     assert_eq!(site.status().await["health"]["ready"], false);
+    let samples = samples(&site).await;
+    assert_eq!((samples["hostler_ready"], samples["hostler_draining"]), (0.0, 1.0), "no alert");
     asked(&site, "/").await.assert_ok("ok");
     site.terminate();
     assert_eq!(site.exit().await, 0);

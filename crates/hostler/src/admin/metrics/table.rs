@@ -42,7 +42,7 @@ metrics! {
     OPEN_FDS: Gauge "process_open_fds" [] "Open file descriptors of Hostler";
     MAX_FDS: Gauge "process_max_fds" [] "How many file descriptors Hostler may have";
     READY: Gauge "hostler_ready" [] "1 if the health check answers 200";
-    DRAINING: Gauge "hostler_draining" [] "1 while Hostler stops or hands over to a successor";
+    DRAINING: Gauge "hostler_draining" [] "1 while Hostler stops, from SIGUSR1 on, or hands over to a successor";
 
     REQUEST_DURATION: Histogram "http_server_request_duration_seconds"
         ["http_request_method", "http_response_status_code", "http_route", "url_scheme"]
