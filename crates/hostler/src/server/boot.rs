@@ -23,6 +23,14 @@ pub(super) async fn first_ready(pools: &[&RunningPool]) -> Result<(), String> {
     unless_one_fails(pools, ready).await
 }
 
+/// Waits until each pool has a ready worker, or has a worker that has crashed.
+pub(super) async fn each_tried(pools: &[RunningPool]) {
+    for pool in pools {
+        // One that fails does not hold up the others, and they are waited for all the same.
+        let _ = first_ready(&[pool]).await;
+    }
+}
+
 /// Waits until a pool has failed for good: no worker of it has ever worked, after some tries. For ever if that does not happen.
 pub(super) async fn never_ready(pools: &[RunningPool]) -> NeverReady {
     let mut waiting = JoinSet::new();

@@ -197,9 +197,8 @@ fn tell_when_ready(running: &Arc<RunningServer>, notify: &Notify, is_successor: 
     tokio::spawn(async move {
         if !is_successor {
             let pools = running.pools.load_full();
-            let pools: Vec<_> = pools.iter().collect();
-            // After a failed boot and after the limit, Hostler serves what it can.
-            let _ = tokio::time::timeout(BOOT_LIMIT, boot::first_ready(&pools)).await;
+            // After the limit, Hostler serves what it can.
+            let _ = tokio::time::timeout(BOOT_LIMIT, boot::each_tried(&pools)).await;
         }
         notify.ready();
     })
