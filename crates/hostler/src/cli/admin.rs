@@ -120,7 +120,7 @@ impl Admin {
     /// An order may take long. So a Hostler that hangs is found before the order is sent, which it would carry out when it no longer hangs.
     /// Another program would get the order and the token: an app has no such path.
     async fn is_alive(&self) -> Result<(), String> {
-        match self.look(ALIVE, TIME_LIMIT).await?.status {
+        match ask(&self.address(), ALIVE, &[], TIME_LIMIT).await?.status {
             200 => Ok(()),
             status => Err(format!("{ALIVE} has status {status}; is it server.admin?")),
         }
@@ -276,7 +276,8 @@ fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostle
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use hostler_config::Secret;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio::time::timeout;
 
@@ -298,10 +299,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hostler_that_answers_is_alive() {
-        let (listener, admin) = listener().await;
+    async fn a_hostler_that_answers_is_alive_and_the_question_has_no_token() {
+        let (listener, mut admin) = listener().await;
+        let (token, source) = (Secret("hush".into()), "a file".into());
+        admin.token = Ok(Some(AdminToken { token, source, warning: None }));
         let answering = async {
             let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap().into());
+            }
+            // An app gets it if the address is a wrong one.
+            assert!(head.starts_with("GET /health/live ") && !head.contains("hush"), "{head}");
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
             stream
         };
