@@ -243,7 +243,7 @@ fn an_advice_in_another_script_is_broken_into_lines() {
     let shown = drawn(&state, 60, 24);
     assert_eq!(shown.matches('\u{8f66}').count(), 45, "{shown}");
     let shown = snapshot(&state);
-    assert!(shown.contains(&format!("warning: {word} {word} {word}. Add workers.")), "{shown}");
+    assert!(shown.contains(&format!("warning: {word} {word} {word}.\n  Add workers.")), "{shown}");
 }
 
 #[test]
