@@ -89,7 +89,7 @@ async fn a_worker_without_the_preload_that_has_closed_its_port_is_replaced() {
         if (process.env.HOSTLER_GENERATION === '1') setTimeout(close, 1500);
         setInterval(() => {}, 1000);",
     );
-    let site = site.option("pools.app.bind=port").option("pools.app.start_timeout=5s").started().await;
+    let site = site.option("pools.app.bind=port").option("pools.app.start_timeout=10s").started().await;
     eventually("its successor answers", async || (site.get("/").await.body == b"2").then_some(())).await;
     site.logged("app/1: does not listen any more").await;
     site.stop().await;
