@@ -341,7 +341,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_loopback_addresses_are_asked() {
-        // It answers nothing, so whoever asks it waits.
+        // It answers nothing, so a client that asks it waits.
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = async |address: &str| timeout(LIMIT, InspectorSession::open(address)).await;

@@ -142,7 +142,7 @@ pub(super) fn remove_abandoned(parents: &[PathBuf]) {
     }
 }
 
-/// Whether SIGKILL has ended the Hostler of this folder, and its guard, so that nobody has removed it.
+/// Whether SIGKILL has ended the Hostler of this folder, and its guard, so that neither has removed it.
 pub fn is_abandoned(folder: &Path) -> bool {
     lock_of_abandoned(folder).is_some()
 }

@@ -57,7 +57,7 @@ struct DescriptorNeeds {
 
 impl DescriptorNeeds {
     /// How many are kept. Not all slots are in use at a time, and a request needs one connection of its client for each to a worker. So clients get
-    /// half of what is left: with more for workers, a machine with many cores and few descriptors would serve nearly nobody.
+    /// half of what is left: with more for workers, a machine with many cores and few descriptors would serve few clients.
     fn within(&self, limit: usize) -> usize {
         self.fixed + self.to_workers.min(limit.saturating_sub(self.fixed) / 2)
     }

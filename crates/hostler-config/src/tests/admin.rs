@@ -31,7 +31,7 @@ fn an_admin_address_for_other_machines_needs_a_token() {
 fn a_token_file_is_a_regular_file_or_a_link_to_one() {
     let site = site("pools.a.command = \"x\"\nserver.admin_token_file = \"admin.token\"\n");
     let (file, token) = (site.folder.path().join("admin.token"), site.folder.path().join("token"));
-    // Nobody writes to it, so reading it would never end.
+    // No program writes to it, so reading it would never end.
     mknodat(CWD, &file, FileType::Fifo, Mode::RUSR, 0).unwrap();
     let refused = site.load().unwrap_err().to_string();
     assert!(refused.contains("admin.token is not a regular file"), "{refused}");

@@ -101,7 +101,7 @@ struct AnnounceTask {
     sender: Sender,
     announcements: Announcements,
     /// What a predecessor has announced at other addresses. Empty after one interval, in which it may have said it once more. Without a
-    /// connection nobody hears that, so it stays.
+    /// connection no router hears that, so it stays.
     elsewhere: Vec<(Sender, AnnouncedNames)>,
     longest: Duration,
     interval: Duration,

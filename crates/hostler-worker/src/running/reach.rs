@@ -122,6 +122,6 @@ mod tests {
         assert_eq!(another.unwrap_err().kind(), ErrorKind::WouldBlock);
         assert!(!is_closed(&address).await);
         drop(socket);
-        assert!(is_closed(&address).await, "nobody listens");
+        assert!(is_closed(&address).await, "no process listens");
     }
 }

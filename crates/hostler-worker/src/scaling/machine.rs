@@ -20,7 +20,7 @@ const SHORT_OF_MEMORY: f64 = 10.0;
 const LOOK_LASTS: Duration = Duration::from_millis(200);
 /// The averages forget within about this many seconds.
 const MEMORY_SECONDS: f64 = 1.0;
-/// A sample that is older than this says nothing about now. While all pools sleep, nobody looks.
+/// A sample that is older than this says nothing about now. While all pools sleep, no pool looks.
 const STALE: Duration = Duration::from_secs(2);
 
 const CGROUPS: &str = "/sys/fs/cgroup";

@@ -83,7 +83,7 @@ impl Mute {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
-    /// Waits until the process has ended. One that waited for the reader would never end, because nobody reads.
+    /// Waits until the process has ended. One that waited for the reader would never end, because it reads nothing.
     async fn exits(&mut self) {
         let status = eventually("its end", async || self.child.try_wait().unwrap()).await;
         assert!(status.success(), "{status}");

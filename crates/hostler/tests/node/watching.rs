@@ -12,7 +12,7 @@ use super::site::{Plan, source};
 const APP: &str = "require('http').createServer((req, res) => res.end('ok')).listen(3000);";
 /// Starts a program that is root of its own namespace, with limits of its own on watches.
 const WITH_LIMITS: &str = "unshare --user --map-root-user";
-/// Starts a program that is not root, whoever runs the tests. It owns what they have made.
+/// Starts a program that is not root, also if root runs the tests. It owns what they have made.
 pub const WITHOUT_RIGHTS: &str = "unshare --user --map-user=1000 --map-group=1000";
 
 /// Whether this system allows the command. If not, a line about the skipped test has been printed.

@@ -29,7 +29,7 @@ pub struct Live {
     pub opened: Notify,
     /// When a client last asked for single requests.
     asked: Mutex<Option<Instant>>,
-    /// Of the time when somebody looked.
+    /// Of the last time that a page or `hostler top` looked.
     pub slowest: SlowestRequests,
 }
 
@@ -86,7 +86,7 @@ impl SlowestRequests {
         slowest.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Those of the last minute. Perhaps nobody has looked since: then those that are noted are older.
+    /// Those of the last minute. Perhaps no page has looked since: then those that are noted are older.
     pub fn of_last_minute(&self) -> Vec<EndedExchange> {
         let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         noted.iter().filter(|slow| is_of_last_minute(slow)).cloned().collect()
