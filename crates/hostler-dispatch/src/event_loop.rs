@@ -23,12 +23,14 @@ pub trait EventLoop: Send + Sync {
 
 /// An observation is used for this long.
 const OBSERVATION_LASTS: Duration = Duration::from_micros(50);
-/// A loop that computes is observed again after a part (1/8) of the time that it has computed so far, within these
-/// limits.
+/// A loop that computes is observed again after a part (1/8) of the time that it has computed so far, or of the cost of a
+/// request if that is longer, within these limits.
 const AGAIN_AFTER: u32 = 8;
 const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration::from_millis(2));
-/// A loop that waits may get several requests at once if it can begin all of them within this many seconds ...
-const BURST_SECONDS: f64 = 0.001;
+/// A loop that waits may get several requests at once if it can begin all of them within this part (1/20) of the time that
+/// the oldest waiting request has waited, within these limits ...
+const SHARE_OF_WAIT: u32 = 20;
+const BURST_LIMITS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(4));
 /// ... and at most this many.
 const MAX_BURST: f64 = 8.0;
 /// The cost of a request is an average in which this many requests count.
@@ -72,14 +74,20 @@ impl LoopState {
     }
 
     /// Whether the member can begin one more request at once. `in_use` requests are at the member; `unsent` of them have
-    /// not been sent to it yet, so its loop cannot show them.
-    pub fn can_begin(&self, in_use: usize, unsent: usize, now: Instant) -> bool {
+    /// not been sent to it yet, so its loop cannot show them. `waited`: how long the oldest waiting request has waited.
+    pub fn can_begin(
+        &self,
+        in_use: usize,
+        unsent: usize,
+        waited: impl FnOnce() -> Duration,
+        now: Instant,
+    ) -> bool {
         let mut seen = self.seen.get();
         if let Some(known) = seen.can_begin(in_use, unsent, now) {
             return known;
         }
         match self.event_loop.cpu_if_waiting() {
-            Some(cpu) if seen.has_begun(cpu) => seen.waits(cpu, now),
+            Some(cpu) if seen.has_begun(cpu) => seen.waits(cpu, waited(), now),
             _ => seen.works(now),
         }
         self.seen.set(seen);
@@ -102,10 +110,10 @@ impl LoopState {
         let mut seen = self.seen.get();
         if seen.room == 0 || seen.until.is_none_or(|until| until <= now) {
             // The member was without requests.
-            seen.opens(now);
+            seen.opens(Duration::ZERO, now);
             if seen.is_outdated(now) {
                 match self.event_loop.cpu_if_waiting() {
-                    Some(cpu) => seen.waits(cpu, now),
+                    Some(cpu) => seen.waits(cpu, Duration::ZERO, now),
                     None => seen.room = 1,
                 }
             }
@@ -147,7 +155,7 @@ impl LoopObservation {
         self.sample.is_none_or(|sample| now.saturating_duration_since(sample.at) >= SAMPLE_LASTS)
     }
 
-    fn waits(&mut self, cpu: Duration, now: Instant) {
+    fn waits(&mut self, cpu: Duration, waited: Duration, now: Instant) {
         if let Some(before) = self.sample
             && self.given > before.given
         {
@@ -157,25 +165,29 @@ impl LoopObservation {
             self.cost = Some(self.cost.map_or(cost, |average| average + weight * (cost - average)));
         }
         self.sample = Some(CpuSample { at: now, cpu, given: self.given });
-        self.opens(now);
+        self.opens(waited, now);
     }
 
     /// The member can begin a burst of requests.
-    fn opens(&mut self, now: Instant) {
+    fn opens(&mut self, waited: Duration, now: Instant) {
         self.until = Some(now + OBSERVATION_LASTS);
-        self.room = self.burst();
+        self.room = self.burst(waited);
         self.busy_since = None;
     }
 
     fn works(&mut self, now: Instant) {
         let busy = now.saturating_duration_since(*self.busy_since.get_or_insert(now));
         let (least, most) = AGAIN_LIMITS;
-        self.until = Some(now + (busy / AGAIN_AFTER).clamp(least, most));
+        let cost = Duration::from_secs_f64(self.cost.unwrap_or(0.0));
+        self.until = Some(now + (busy.max(cost) / AGAIN_AFTER).clamp(least, most));
         self.room = 0;
     }
 
-    fn burst(&self) -> usize {
-        let requests = self.cost.map_or(1.0, |cost| BURST_SECONDS / cost.max(f64::EPSILON));
+    /// How many requests the member gets at once. The last of them waits for the others: for a small part of its whole wait.
+    fn burst(&self, waited: Duration) -> usize {
+        let (least, most) = BURST_LIMITS;
+        let seconds = (waited / SHARE_OF_WAIT).clamp(least, most).as_secs_f64();
+        let requests = self.cost.map_or(1.0, |cost| seconds / cost.max(f64::EPSILON));
         requests.clamp(1.0, MAX_BURST) as usize
     }
 }
@@ -213,6 +225,10 @@ mod tests {
         (Arc::clone(&event_loop), LoopState::new(event_loop), Instant::now())
     }
 
+    fn no_wait() -> Duration {
+        Duration::ZERO
+    }
+
     const MS: Duration = Duration::from_millis(1);
     const MICROS: Duration = Duration::from_micros(1);
 
@@ -220,50 +236,50 @@ mod tests {
     fn a_loop_that_waits_takes_a_request_and_a_loop_that_computes_does_not() {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
-        assert!(state.can_begin(3, 0, now));
+        assert!(state.can_begin(3, 0, no_wait, now));
         event_loop.set(None);
         let now = now + OBSERVATION_LASTS;
-        assert!(!state.can_begin(3, 0, now));
-        assert!(state.can_begin(0, 0, now), "a member without requests always takes one");
+        assert!(!state.can_begin(3, 0, no_wait, now));
+        assert!(state.can_begin(0, 0, no_wait, now), "a member without requests always takes one");
     }
 
     #[test]
     fn a_loop_that_waits_but_has_not_run_since_it_got_a_request_has_not_begun_it() {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
-        assert!(state.can_begin(1, 0, now));
+        assert!(state.can_begin(1, 0, no_wait, now));
         state.give(now);
-        assert!(!state.can_begin(2, 0, now + MS));
+        assert!(!state.can_begin(2, 0, no_wait, now + MS));
         event_loop.set(Some(MS + MICROS));
-        assert!(state.can_begin(2, 0, now + 2 * MS));
+        assert!(state.can_begin(2, 0, no_wait, now + 2 * MS));
     }
 
     #[test]
     fn a_request_that_was_never_sent_does_not_close_the_member() {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
-        assert!(state.can_begin(2, 0, now));
+        assert!(state.can_begin(2, 0, no_wait, now));
         state.give(now);
         state.take_back();
-        assert!(state.can_begin(2, 0, now + MS));
+        assert!(state.can_begin(2, 0, no_wait, now + MS));
     }
 
     #[test]
     fn a_request_that_is_not_sent_yet_closes_the_member() {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
-        assert!(!state.can_begin(1, 1, now));
-        assert!(state.can_begin(1, 0, now));
+        assert!(!state.can_begin(1, 1, no_wait, now));
+        assert!(state.can_begin(1, 0, no_wait, now));
     }
 
     #[test]
     fn a_loop_is_observed_again_after_an_eighth_of_the_time_that_it_has_worked() {
         let (event_loop, state, now) = begin();
-        assert!(!state.can_begin(1, 0, now));
-        assert!(!state.can_begin(1, 0, now + 8 * MS), "observed, still busy: not again for 1 ms");
+        assert!(!state.can_begin(1, 0, no_wait, now));
+        assert!(!state.can_begin(1, 0, no_wait, now + 8 * MS), "observed, still busy: not again for 1 ms");
         event_loop.set(Some(MS));
-        assert!(!state.can_begin(1, 0, now + 8 * MS + 999 * MICROS));
-        assert!(state.can_begin(1, 0, now + 9 * MS));
+        assert!(!state.can_begin(1, 0, no_wait, now + 8 * MS + 999 * MICROS));
+        assert!(state.can_begin(1, 0, no_wait, now + 9 * MS));
     }
 
     #[test]
@@ -280,6 +296,42 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_have_waited_long_go_several_at_once_to_a_loop_that_takes_longer() {
+        let room = |cost: Duration, waited: Duration| {
+            let (event_loop, state, now) = begin();
+            let mut cpu = Duration::ZERO;
+            for millis in 0..100 {
+                event_loop.set(Some(cpu));
+                assert!(state.can_begin(1, 0, || waited, now + 10 * MS * millis));
+                state.give(now + 10 * MS * millis);
+                cpu += cost
+                    * u32::try_from(state.seen.get().given - state.seen.get().sample.unwrap().given).unwrap();
+            }
+            state.seen.get().room + 1
+        };
+        assert_eq!(room(1_200 * MICROS, 20 * MS), 1, "1 ms");
+        assert_eq!(room(1_200 * MICROS, 50 * MS), 2, "2.5 ms");
+        assert_eq!(room(1_200 * MICROS, 10_000 * MS), 3, "the limit of 4 ms");
+        assert_eq!(room(5 * MS, 10_000 * MS), 1, "a page");
+    }
+
+    #[test]
+    fn a_loop_is_observed_after_an_eighth_of_the_cost_of_its_requests() {
+        let (event_loop, state, now) = begin();
+        for turn in 0..40 {
+            event_loop.set(Some(2 * MS * turn));
+            assert!(state.can_begin(1, 0, no_wait, now + 10 * MS * turn));
+            state.give(now + 10 * MS * turn);
+        }
+        let now = now + Duration::from_secs(1);
+        event_loop.set(None);
+        assert!(!state.can_begin(1, 0, no_wait, now));
+        event_loop.set(Some(80 * MS));
+        assert!(!state.can_begin(1, 0, no_wait, now + 249 * MICROS));
+        assert!(state.can_begin(1, 0, no_wait, now + 250 * MICROS));
+    }
+
+    #[test]
     fn several_requests_at_once_go_only_to_a_loop_that_begins_all_of_them_in_a_millisecond() {
         let (event_loop, state, mut now) = begin();
         let mut cpu = Duration::ZERO;
@@ -289,9 +341,9 @@ mod tests {
             event_loop.set(Some(cpu));
             now += MS;
             let requests = (1..=64).find(|unsent| {
-                assert!(*unsent > 1 || state.can_begin(1, 0, now));
+                assert!(*unsent > 1 || state.can_begin(1, 0, no_wait, now));
                 state.give(now);
-                !state.can_begin(1, *unsent, now)
+                !state.can_begin(1, *unsent, no_wait, now)
             });
             requests.unwrap()
         };

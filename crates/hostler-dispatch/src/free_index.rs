@@ -89,6 +89,13 @@ impl FreeIndex {
         })
     }
 
+    /// When the first member comes back, if no member is in the index now.
+    pub fn opens_at(&self) -> Option<Instant> {
+        let all = self.trees[SeatOrder::default().index()].as_ref()?;
+        let Reverse((at, _)) = self.returning.peek()?;
+        all.lowest_from(0).is_none().then_some(*at)
+    }
+
     /// The state of a member has changed.
     pub fn update<E>(&mut self, place: usize, state: &mut MemberState<E>) {
         let is_free = self.is_free(state);

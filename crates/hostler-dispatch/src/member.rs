@@ -223,7 +223,7 @@ impl<E> MemberState<E> {
 
     /// Whether it can begin a request now that is bound to it.
     pub fn has_bound_slot(&self, now: Instant) -> bool {
-        self.has_room(now) && self.can_begin(now)
+        self.has_room(now) && self.can_begin(|| Duration::ZERO, now)
     }
 
     /// Whether it may be able to begin a request now. Does not observe the event loop: after a `true`, ask
@@ -233,9 +233,11 @@ impl<E> MemberState<E> {
         !self.left && self.has_room(now) && self.event_loop.as_ref().is_none_or(may_begin)
     }
 
-    /// Whether its event loop, if that is observed, can begin one more request.
-    pub fn can_begin(&self, now: Instant) -> bool {
-        let can_begin = |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), now);
+    /// Whether its event loop, if that is observed, can begin one more request. `waited`: how long the oldest waiting request
+    /// has waited.
+    pub fn can_begin(&self, waited: impl FnOnce() -> Duration, now: Instant) -> bool {
+        let can_begin =
+            |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), waited, now);
         self.event_loop.as_ref().is_none_or(can_begin)
     }
 

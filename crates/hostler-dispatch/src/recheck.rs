@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A pool is asked again after a part (1/8) of the time since it last gave a slot away, within these limits.
+/// A pool is asked again after a part (1/8) of the time since it last gave a slot away, within these limits, and not before one of its members
+/// can begin a request.
 const AGAIN_AFTER: u32 = 8;
 const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration::from_millis(2));
 /// The system is not asked for the thread again before this time is over.
@@ -30,10 +31,8 @@ pub(super) trait Recheck: Send + Sync {
 
 /// What came of it.
 pub(super) enum Rechecked {
-    /// Requests got slots, and others wait.
-    Gave,
-    /// Requests wait, and none got a slot.
-    Waits,
+    /// Requests wait. `gave`: others got slots. No member can begin one before `not_before`, as far as that is known.
+    Waits { gave: bool, not_before: Option<Instant> },
     /// No request waits. The pool must be added again when one does.
     Empty,
 }
@@ -131,13 +130,16 @@ impl Rechecks {
 impl Pending {
     /// Returns false if the pool need not be asked again.
     fn recheck(&mut self, now: Instant) -> bool {
-        match self.pool.upgrade().map(|pool| pool.recheck()) {
-            None | Some(Rechecked::Empty) => return false,
-            Some(Rechecked::Gave) => self.since = now,
-            Some(Rechecked::Waits) => {}
+        let Some(Rechecked::Waits { gave, not_before }) = self.pool.upgrade().map(|pool| pool.recheck())
+        else {
+            return false;
+        };
+        if gave {
+            self.since = now;
         }
         let (least, most) = AGAIN_LIMITS;
-        self.next = now + ((now - self.since) / AGAIN_AFTER).clamp(least, most);
+        let soon = now + ((now - self.since) / AGAIN_AFTER).clamp(least, most);
+        self.next = not_before.map_or(soon, |at| at.clamp(soon, now + most));
         true
     }
 }

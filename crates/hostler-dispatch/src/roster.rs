@@ -96,6 +96,12 @@ impl<E> Roster<E> {
         }
     }
 
+    /// No member can begin a request before this instant, unless one joins or returns a slot. `None`: one may begin at any time, because the
+    /// pool waits to hear that a request was sent to it, or none at all.
+    pub fn opens_at(&self) -> Option<Instant> {
+        self.free.opens_at()
+    }
+
     /// Call it before [`Self::first`] with this order.
     pub fn prepare(&mut self, order: SeatOrder) {
         self.free.prepare(order, &mut self.states);
@@ -112,10 +118,11 @@ impl<E> Roster<E> {
         self.free.first(order, || self.place_after(last), |index| fits(&self.states[index]))
     }
 
-    /// Whether the event loop of the member at `index`, if it is observed, can begin one more request.
-    pub fn can_begin(&mut self, index: usize, now: Instant) -> bool {
+    /// Whether the event loop of the member at `index`, if it is observed, can begin one more request. `waited`: how long the
+    /// oldest waiting request has waited.
+    pub fn can_begin(&mut self, index: usize, waited: impl FnOnce() -> Duration, now: Instant) -> bool {
         let state = &mut self.states[index];
-        let can_begin = state.can_begin(now);
+        let can_begin = state.can_begin(waited, now);
         if !can_begin {
             self.free.update(index, state);
         }

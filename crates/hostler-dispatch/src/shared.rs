@@ -335,18 +335,14 @@ fn needs_recheck<E>(state: &PoolState<E>) -> bool {
 impl<E: Send + Sync> Recheck for PoolInner<E> {
     fn recheck(&self) -> Rechecked {
         let mut woken = Wakers::default();
-        let more = {
+        let (more, not_before) = {
             let (mut state, now) = (self.lock(), Instant::now());
             state.rest(now);
             state.dispatch(now, &mut woken);
             state.rechecked = needs_recheck(&state);
-            state.rechecked
+            (state.rechecked, state.roster.opens_at())
         };
         let gave = woken.wake();
-        match (more, gave) {
-            (false, _) => Rechecked::Empty,
-            (true, true) => Rechecked::Gave,
-            (true, false) => Rechecked::Waits,
-        }
+        if more { Rechecked::Waits { gave, not_before } } else { Rechecked::Empty }
     }
 }

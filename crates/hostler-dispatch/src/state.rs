@@ -346,7 +346,7 @@ impl<E> PoolState<E> {
         if self.pause.is_on() {
             return None;
         }
-        let Self { roster, last_chosen, .. } = self;
+        let Self { roster, last_chosen, queue, .. } = self;
         let now = now.real;
         if let Some(id) = wanted.bound {
             return bound::free_index(roster, id, kind, now);
@@ -360,7 +360,7 @@ impl<E> PoolState<E> {
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
             let place = Chooser { roster, last: *last_chosen, kind, now }.place(wanted)?;
-            if roster.can_begin(place, now) {
+            if roster.can_begin(place, || queue.longest_wait(now), now) {
                 return Some(place);
             }
         }

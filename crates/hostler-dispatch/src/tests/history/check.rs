@@ -327,7 +327,8 @@ pub fn no_slot_is_idle(pool: &Pool<u8>, world: &World<'_>) -> Checked {
     let any_waits = lost || lines.iter().any(|line| !line.is_empty());
     for member in state.roster.states() {
         let id = member.member.id;
-        let is_free = !member.left && member.may_have_free_slot(now) && member.can_begin(now);
+        let is_free =
+            !member.left && member.may_have_free_slot(now) && member.can_begin(|| Duration::ZERO, now);
         ensure(!any_waits || !is_free, || format!("a request waits for any member, and {id} is free"))?;
         for kind in [LongLived::Tunnel, LongLived::Stream] {
             let waits = lines.iter().any(|line| !line.for_room[kind as usize].is_empty());
