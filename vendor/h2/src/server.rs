@@ -263,6 +263,9 @@ pub struct Builder {
     ///
     /// When this gets exhausted, we issue a GOAWAY with `ENHANCE_YOUR_CALM`.
     data_frame_budget: proto::DataFrameBudget,
+
+    /// The most CONTINUATION frames of a header block before the last one.
+    max_continuation_frames: Option<usize>,
 }
 
 /// Send a response back to the client
@@ -394,6 +397,10 @@ where
 
         if let Some(max) = builder.settings.max_header_list_size() {
             codec.set_max_recv_header_list_size(max as usize);
+        }
+
+        if let Some(max) = builder.max_continuation_frames {
+            codec.set_max_recv_continuation_frames(max);
         }
 
         // Send initial settings frame.
@@ -682,6 +689,7 @@ impl Builder {
             max_send_buffer_size: proto::DEFAULT_MAX_SEND_BUFFER_SIZE,
             local_max_error_reset_streams: Some(proto::DEFAULT_LOCAL_RESET_COUNT_MAX),
             data_frame_budget: proto::DataFrameBudget::Auto,
+            max_continuation_frames: None,
         }
     }
 
@@ -822,6 +830,17 @@ impl Builder {
     /// ```
     pub fn max_header_list_size(&mut self, max: u32) -> &mut Self {
         self.settings.set_max_header_list_size(Some(max));
+        self
+    }
+
+    /// Sets how many CONTINUATION frames of a header block are accepted before
+    /// the last one. The connection ends with the next one
+    /// (`ENHANCE_YOUR_CALM`).
+    ///
+    /// The default follows from the largest header list and the largest frame:
+    /// five, or what they need.
+    pub fn max_continuation_frames(&mut self, max: usize) -> &mut Self {
+        self.max_continuation_frames = Some(max);
         self
     }
 

@@ -98,6 +98,27 @@ async fn a_malformed_http2_head_resets_its_stream() {
 }
 
 #[tokio::test]
+async fn a_malformed_field_in_any_frame_of_a_head_resets_its_stream() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let malformed: Fields = &[("connection", "close"), ("x", "y")];
+    let head = block(&with(malformed));
+    for first in 0..head.len() {
+        let second = (first + head.len()) / 2;
+        let mut client = frame_client(site.address()).await;
+        client
+            .send(&[
+                Frame::new(Frame::HEADERS, Frame::END_STREAM, 1, &head[..first]),
+                Frame::new(Frame::CONTINUATION, 0, 1, &head[first..second]),
+                Frame::new(Frame::CONTINUATION, Frame::END_HEADERS, 1, &head[second..]),
+            ])
+            .await;
+        assert_reset(&mut client, malformed).await;
+    }
+    assert_eq!(app.requests().len(), head.len(), "{:?}", app.requests());
+}
+
+#[tokio::test]
 async fn a_malformed_field_takes_its_place_in_the_table() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

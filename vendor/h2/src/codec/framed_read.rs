@@ -40,6 +40,9 @@ struct FrameDecoder {
 
     max_continuation_frames: usize,
 
+    /// Replaces `max_continuation_frames` if it is set.
+    fixed_max_continuation_frames: Option<usize>,
+
     partial: Option<Partial>,
 }
 
@@ -110,6 +113,13 @@ impl<T> FramedRead<T> {
             .set_max_header_list_size(val, self.max_frame_size());
     }
 
+    /// Sets how many CONTINUATION frames of a header block are accepted before
+    /// the last one. Without it, the number follows from the other limits.
+    #[inline]
+    pub fn set_max_continuation_frames(&mut self, val: usize) {
+        self.decoder.fixed_max_continuation_frames = Some(val);
+    }
+
     /// Update the header table size setting.
     #[inline]
     pub fn set_header_table_size(&mut self, val: usize) {
@@ -136,6 +146,7 @@ impl FrameDecoder {
                 max_header_list_size,
                 max_frame_size,
             ),
+            fixed_max_continuation_frames: None,
             partial: None,
         }
     }
@@ -207,6 +218,8 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
             match frame.load_hpack(&mut payload, decoder.max_header_list_size, &mut decoder.hpack) {
                 Ok(_) => {},
                 Err(frame::Error::Hpack(hpack::DecoderError::NeedMore(_))) if !is_end_headers => {},
+                // The last frame of the header block resets the stream.
+                Err(frame::Error::MalformedMessage) if !is_end_headers => {},
                 Err(frame::Error::MalformedMessage) => {
                     let id = $head.stream_id();
                     proto_err!(stream: "malformed header block; stream={:?}", id);
@@ -343,11 +356,11 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 partial.continuation_frames_count = 0;
             } else {
                 let cnt = partial.continuation_frames_count + 1;
-                if cnt > decoder.max_continuation_frames {
-                    tracing::debug!(
-                        "too_many_continuations, max = {}",
-                        decoder.max_continuation_frames
-                    );
+                let max = decoder
+                    .fixed_max_continuation_frames
+                    .unwrap_or(decoder.max_continuation_frames);
+                if cnt > max {
+                    tracing::debug!("too_many_continuations, max = {}", max);
                     return Err(Error::library_go_away_data(
                         Reason::ENHANCE_YOUR_CALM,
                         "too_many_continuations",
@@ -390,6 +403,7 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
             ) {
                 Ok(_) => {}
                 Err(frame::Error::Hpack(hpack::DecoderError::NeedMore(_))) if !is_end_headers => {}
+                Err(frame::Error::MalformedMessage) if !is_end_headers => {}
                 Err(frame::Error::MalformedMessage) => {
                     let id = head.stream_id();
                     proto_err!(stream: "malformed CONTINUATION frame; stream={:?}", id);

@@ -105,6 +105,12 @@ impl<T, B> Codec<T, B> {
         self.inner.set_max_header_list_size(val);
     }
 
+    /// Set how many CONTINUATION frames of a header block can be received
+    /// before the last one.
+    pub fn set_max_recv_continuation_frames(&mut self, val: usize) {
+        self.inner.set_max_continuation_frames(val);
+    }
+
     /// Get a reference to the inner stream.
     #[cfg(feature = "unstable")]
     pub fn get_ref(&self) -> &T {

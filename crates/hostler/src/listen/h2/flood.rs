@@ -172,8 +172,8 @@ impl FloodMeter {
         }
     }
 
-    /// Counts the frames in `bytes`. Returns how many bytes it has processed: all, or up to the end of a frame if the head has several.
-    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Flood> {
+    /// Counts the frames in `bytes`.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<(), Flood> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if self.ahead > 0 {
@@ -190,20 +190,8 @@ impl FloodMeter {
                     self.begin_frame()?;
                 }
             }
-            if self.is_between_frames() && (self.open || self.kind == Some(CONTINUATION)) {
-                break;
-            }
         }
-        Ok(bytes.len() - rest.len())
-    }
-
-    /// Whether a frame has ended that does not end its head.
-    pub fn is_between_frames_of_a_head(&self) -> bool {
-        self.open && self.is_between_frames()
-    }
-
-    fn is_between_frames(&self) -> bool {
-        self.ahead == 0 && self.known == 0
+        Ok(())
     }
 
     /// Notes bytes that were written.
@@ -287,19 +275,10 @@ mod tests {
         meter
     }
 
-    /// Reads all bytes, in as many steps as needed.
-    fn all(meter: &mut FloodMeter, bytes: &[u8]) -> Result<(), Flood> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            rest = &rest[meter.read(rest)?..];
-        }
-        Ok(())
-    }
-
     /// How many such frames are accepted, and the flood that follows.
     fn borne(meter: &mut FloodMeter, kind: u8, flags: u8, length: usize) -> (usize, Option<Flood>) {
         let frame = frame(kind, flags, length);
-        (0..10_000).find_map(|count| Some((count, Some(all(meter, &frame).err()?)))).unwrap_or((10_000, None))
+        (0..10_000).find_map(|count| Some((count, Some(meter.read(&frame).err()?)))).unwrap_or((10_000, None))
     }
 
     #[tokio::test(start_paused = true)]
@@ -352,11 +331,11 @@ mod tests {
         let stream =
             [frame(HEADERS, END_HEADERS, 20), frame(DATA, 0, 0), frame(DATA, END_STREAM, 0)].concat();
         for _ in 0..1000 {
-            all(&mut meter, &stream.repeat(8)).unwrap();
-            all(&mut meter, &frame(RST_STREAM, 0, 4)).unwrap();
+            meter.read(&stream.repeat(8)).unwrap();
+            meter.read(&frame(RST_STREAM, 0, 4)).unwrap();
         }
         let rapid = [frame(HEADERS, END_HEADERS, 20), frame(RST_STREAM, 0, 4)].concat();
-        let flooded = (0..600).find_map(|_| all(&mut meter, &rapid).err());
+        let flooded = (0..600).find_map(|_| meter.read(&rapid).err());
         assert_eq!(flooded, Some(Flood::Resets));
     }
 
@@ -377,23 +356,8 @@ mod tests {
     fn a_long_head_may_need_more_frames() {
         let mut meter = FloodMeter::new(1 << 20);
         meter.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-        all(&mut meter, &frame(SETTINGS, 0, 0)).unwrap();
+        meter.read(&frame(SETTINGS, 0, 0)).unwrap();
         assert_eq!(borne(&mut meter, CONTINUATION, 0, 0), (128, Some(Flood::Continuations)));
-    }
-
-    #[test]
-    fn reading_stops_where_a_head_in_pieces_can_be_joined() {
-        let (first, last) = (frame(HEADERS, 0, 10), frame(CONTINUATION, END_HEADERS, 0));
-        let whole = [frame(HEADERS, END_HEADERS, 5), frame(DATA, 0, 7)].concat();
-        let bytes = [&whole[..], &first, &last, &whole].concat();
-        let mut meter = begun();
-        let (mut rest, mut taken) = (&bytes[..], vec![]);
-        while !rest.is_empty() {
-            let read = meter.read(rest).unwrap();
-            taken.push((read, meter.is_between_frames_of_a_head()));
-            rest = &rest[read..];
-        }
-        assert_eq!(taken, [(whole.len() + first.len(), true), (last.len(), false), (whole.len(), false)]);
     }
 
     #[test]
@@ -412,14 +376,14 @@ mod tests {
         ) {
             let bytes = frames.iter().map(|(kind, flags, length)| frame(*kind, *flags, *length)).collect::<Vec<_>>().concat();
             let mut whole = begun();
-            let expected = all(&mut whole, &bytes);
+            let expected = whole.read(&bytes);
             let (mut cut, mut rest, mut seen) = (begun(), &bytes[..], Ok(()));
             for size in cuts.iter().cycle() {
                 if rest.is_empty() || seen.is_err() {
                     break;
                 }
                 let (piece, more) = rest.split_at(rest.len().min(*size));
-                seen = all(&mut cut, piece);
+                seen = cut.read(piece);
                 rest = more;
             }
             prop_assert_eq!(seen, expected);

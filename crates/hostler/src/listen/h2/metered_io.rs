@@ -11,7 +11,6 @@ use hostler_engine::exchange::{Deadline, Slow, Sweep, TransferRate};
 use hostler_wire::{Stream, read_some};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::continuations::ContinuationJoiner;
 use super::flood::{Flood, FloodMeter};
 use crate::listen::Settings;
 use crate::listen::silence::FIRST_READ;
@@ -47,9 +46,6 @@ pub(super) struct MeteredIo {
     /// Bytes that were read before the connection was known to be HTTP/2.
     early: Vec<u8>,
     meter: FloodMeter,
-    joiner: ContinuationJoiner,
-    /// Joined frames and the bytes after them, to be read next.
-    joined: Vec<u8>,
     end_reason: Arc<EndReason>,
     /// The deadline for the end of a head. After the shutdown: for the client to close.
     slow: Deadline,
@@ -81,8 +77,6 @@ impl MeteredIo {
             stream,
             early,
             meter: FloodMeter::new(settings.limits.max_size),
-            joiner: ContinuationJoiner::default(),
-            joined: Vec::new(),
             end_reason,
             slow,
             header_timeout: settings.header_timeout,
@@ -97,47 +91,16 @@ impl MeteredIo {
         }
     }
 
-    /// Counts and joins the frames in `bytes`. Returns how many bytes can be read as they are; the rest is in `joined`, or not joined yet.
-    /// None after a flood: the session ends the connection.
-    fn look(&mut self, bytes: &[u8]) -> Option<usize> {
-        let (mut rest, mut unchanged) = (bytes, 0);
-        while !rest.is_empty() {
-            let taken = match self.meter.read(rest) {
-                Ok(taken) => taken,
-                Err(flood) => {
-                    self.end_reason.set_flood(flood);
-                    return None;
-                }
-            };
-            let (these, others) = rest.split_at(taken);
-            if self.joiner.is_open() || !self.joined.is_empty() {
-                self.joiner.take(these, &mut self.joined);
-            } else {
-                unchanged += taken;
-            }
-            if self.meter.is_between_frames_of_a_head() {
-                self.joiner.begin();
-            }
-            rest = others;
+    /// Counts the frames in `bytes`. False after a flood: the session ends the connection.
+    fn look(&mut self, bytes: &[u8]) -> bool {
+        if let Err(flood) = self.meter.read(bytes) {
+            self.end_reason.set_flood(flood);
+            return false;
         }
         if !self.meter.is_inside_head() {
             self.slow.clear();
         } else if !self.slow.is_set() {
             self.slow.set_after(self.header_timeout);
-        }
-        Some(unchanged)
-    }
-
-    /// Reads from the joined bytes. False if there are none.
-    fn read_joined(&mut self, buf: &mut ReadBuf<'_>) -> bool {
-        if self.joined.is_empty() {
-            return false;
-        }
-        let taken = self.joined.len().min(buf.remaining());
-        buf.put_slice(&self.joined[..taken]);
-        self.joined.drain(..taken);
-        if self.joined.is_empty() {
-            self.joined = Vec::new();
         }
         true
     }
@@ -222,25 +185,15 @@ impl AsyncRead for MeteredIo {
             return Poll::Pending;
         }
         let before = buf.filled().len();
-        loop {
-            if this.read_joined(buf) {
-                return Poll::Ready(Ok(()));
-            }
-            if this.poll_bytes(cx, buf)?.is_pending() {
-                this.poll_slow(cx);
-                return Poll::Pending;
-            }
-            let has_ended = buf.filled().len() == before;
-            let Some(unchanged) = this.look(&buf.filled()[before..]) else {
-                buf.set_filled(before);
-                return Poll::Pending;
-            };
-            buf.set_filled(before + unchanged);
-            // The frames of this head are not joined yet, so there is nothing to read.
-            if has_ended || unchanged > 0 {
-                return Poll::Ready(Ok(()));
-            }
+        if this.poll_bytes(cx, buf)?.is_pending() {
+            this.poll_slow(cx);
+            return Poll::Pending;
         }
+        if !this.look(&buf.filled()[before..]) {
+            buf.set_filled(before);
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! HTTP/2 connections of clients: accepts their streams, and ends them. Knows the gateway, and neither routes nor members.
 
-mod continuations;
 mod flood;
 mod head;
 mod metered_io;
@@ -192,6 +191,8 @@ async fn handshake(
         .initial_window_size(settings.http2.stream_window)
         .max_send_buffer_size(SEND_BUFFER)
         .data_frame_budget(DATA_FRAME_BUDGET)
+        // `FloodMeter` limits them: the default is five of them, however short they are.
+        .max_continuation_frames(usize::MAX)
         .enable_connect_protocol()
         .handshake(metered_io);
     let mut handshake = pin!(handshake);
