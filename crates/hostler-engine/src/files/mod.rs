@@ -36,20 +36,15 @@ pub use self::shared::limit_open_files;
 /// A folder that is served.
 #[derive(Debug)]
 pub struct Files {
-    settings: Arc<StaticFiles>,
+    /// The folder need not exist: each request looks for it again.
+    pub settings: Arc<StaticFiles>,
     /// The route matches all paths below its own, so a request for a folder reaches it with the slash too.
-    takes_below: bool,
+    pub takes_below: bool,
     /// What is no file goes to an app.
-    is_before_app: bool,
+    pub is_before_app: bool,
 }
 
 impl Files {
-    /// `takes_below`: the route matches all paths below its own. `is_before_app`: what is no file goes to an app. The folder need not exist now:
-    /// each request looks for it again.
-    pub fn new(settings: StaticFiles, takes_below: bool, is_before_app: bool) -> Self {
-        Self { settings: Arc::new(settings), takes_below, is_before_app }
-    }
-
     pub fn folder(&self) -> &Path {
         &self.settings.dir
     }

@@ -55,8 +55,17 @@ pub(super) struct BrokenOff {
     pub flight: Option<Flight<FetchOutcome>>,
 }
 
-/// What decides who may get an answer and for how long: its `Vary`, its freshness, its cache tags and its length.
-pub(super) type Parts = (Vary, Result<Freshness, NotStored>, Box<[Box<str>]>, BodyLength);
+/// The head of an answer that is to be read into memory, and what decides who may get the answer and for how long.
+pub(super) struct ArrivedHead {
+    /// For all clients.
+    pub stored: Arc<ResponseHead>,
+    /// For the client that caused the fetch.
+    pub own: Arc<ResponseHead>,
+    pub vary: Vary,
+    pub freshness: Result<Freshness, NotStored>,
+    pub tags: Box<[Box<str>]>,
+    pub length: BodyLength,
+}
 
 impl Arrival {
     /// None if the answer is too large to store, or if clients still read so many evicted answers that there is no memory for this one. Then
@@ -64,12 +73,12 @@ impl Arrival {
     pub fn new(
         caching: &Arc<Caching>,
         key: &[u8],
-        (stored, own): (Arc<ResponseHead>, Arc<ResponseHead>),
-        (vary, freshness, tags, length): Parts,
+        head: ArrivedHead,
         asked: FetchMark,
         outdated: Option<Arc<Entry>>,
         flight: Option<Flight<FetchOutcome>>,
     ) -> Option<Self> {
+        let ArrivedHead { stored, own, vary, freshness, tags, length } = head;
         let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
         let most =
             caching.shared_cache.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);

@@ -10,7 +10,7 @@ use hostler_cache::{
 };
 use hostler_wire::{BodyLength, ResponseHead};
 
-use super::arrival::{Arrival, BrokenOff};
+use super::arrival::{Arrival, ArrivedHead, BrokenOff};
 use super::fetch_state::{Fetch, sent_at};
 use super::lookup::serve;
 use super::request::{CONDITIONS, MemberRequestView};
@@ -221,8 +221,9 @@ impl Fetch {
             true => stored.clone(),
             false => Arc::new(cache::stored(head, &Kept::default(), now)),
         };
-        let parts = (vary, freshness, tags(&lines), call.body_length());
-        Arrival::new(&self.caching, &self.key, (stored, own), parts, asked, outdated, self.flight.take())
+        let (tags, length) = (tags(&lines), call.body_length());
+        let head = ArrivedHead { stored, own, vary, freshness, tags, length };
+        Arrival::new(&self.caching, &self.key, head, asked, outdated, self.flight.take())
     }
 
     /// No answer came.
