@@ -1,5 +1,7 @@
 //! Deaths of workers in a row, and how much they weigh together. Does not know over which request they died.
 
+use crate::exchange::Death;
+
 /// How many processes are named.
 const MAX_PIDS: usize = 8;
 
@@ -15,19 +17,18 @@ pub(super) struct DeathCount {
 }
 
 impl DeathCount {
-    /// Adds a death. False if that process has already been counted.
-    pub fn add(&mut self, pid: u32, own: bool, alone: bool) -> bool {
-        if self.pids.contains(&pid) {
-            return false;
+    /// Adds a death, unless that process has been counted already.
+    pub fn add(&mut self, death: &Death) {
+        if self.pids.contains(&death.pid) {
+            return;
         }
         if self.pids.len() == MAX_PIDS {
             self.pids.remove(0);
         }
-        self.pids.push(pid);
+        self.pids.push(death.pid);
         self.total += 1;
-        self.own += usize::from(own);
-        self.certain += usize::from(own && alone);
-        true
+        self.own += usize::from(death.own);
+        self.certain += usize::from(death.own && death.alone);
     }
 
     /// Whether this is enough for a conviction: `kills` deaths that the workers caused themselves, all but one of them certain, at

@@ -212,7 +212,7 @@ impl Poison {
         let Some(death) = pending_end.death().await else { return Ok(false) };
         exchange.is_suspect = true;
         if tried.is_some() || death.alone || *deaths == DeathCount::default() {
-            deaths.add(death.pid, death.own, death.alone);
+            deaths.add(&death);
         }
         let verdict = self.record(&identity, &death, tried.is_some());
         let convicted = verdict.or_else(|| {

@@ -229,7 +229,7 @@ impl Suspects {
             if suspect.kept_off || !suspect.is_news(death, tried) {
                 continue;
             }
-            suspect.deaths.add(death.pid, death.own, death.alone);
+            suspect.deaths.add(death);
             (suspect.last, suspect.until) = (death.at, suspect.until.max(until));
             suspect.answered = None;
             if suspect.is_guilty(rule.kills) {
