@@ -212,7 +212,7 @@ impl Call {
         match end {
             StreamEnd::Client | StreamEnd::Member => {}
             StreamEnd::Dismissed => {
-                log_facts.detail = Some("the stream's worker leaves, or all is ending".into());
+                log_facts.detail = Some("the stream's worker leaves its pool, or Hostler stops".into());
             }
             StreamEnd::Idle => log_facts.detail = Some("nothing came in stream_idle_timeout".into()),
         }

@@ -158,7 +158,7 @@ fn fall_back(lease: &Lease<Endpoint>) {
     }
 }
 
-/// Looks in the background whether a member that did not offer HTTP/2 does so by now.
+/// Looks in the background whether a member that did not offer HTTP/2 does so now.
 fn look_for_http2(lease: &Lease<Endpoint>, settings: &CallSettings) {
     if !lease.connector.is_to_be_asked(Instant::now()) {
         return;
@@ -171,7 +171,7 @@ fn look_for_http2(lease: &Lease<Endpoint>, settings: &CallSettings) {
             && connector.note_http2(true)
             && let Some(MemberNews { journal, pool }) = news
         {
-            let text = format!("{pool}: member {label} offers HTTP/2 by now, and gets its requests in it");
+            let text = format!("{pool}: member {label} offers HTTP/2 now, and gets its requests in HTTP/2");
             journal.event(Level::Info, &text);
         }
     });

@@ -45,7 +45,7 @@ fn redirect(exchange: &Exchange, port: u16) -> Whole {
     let host = split_host(exchange.host()).0;
     if host.is_empty() {
         let head = ResponseHead::with_status(400);
-        return Whole::new(head, &b"400 Bad Request\nhttps is needed, and Host to say where\n"[..]);
+        return Whole::new(head, &b"400 Bad Request\nUse https. Without Host there is no redirect.\n"[..]);
     }
     // The target `*` has no path.
     let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");

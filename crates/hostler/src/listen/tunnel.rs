@@ -57,7 +57,9 @@ fn note(tunnel: &Tunnel, ended: Ended, exchange: &mut Exchange) {
     (log_facts.bytes_in, log_facts.bytes_out) = (log_facts.bytes_in + bytes_in, bytes_out);
     match ended {
         Ended::Whole => {}
-        Ended::Dismissed => log_facts.detail = Some("the tunnel's worker leaves, or all is ending".into()),
+        Ended::Dismissed => {
+            log_facts.detail = Some("the tunnel's worker leaves its pool, or Hostler stops".into())
+        }
         Ended::Idle => log_facts.detail = Some("nothing went through in tunnel_idle_timeout".into()),
         Ended::Client => log_facts.aborted = Some("client"),
         Ended::ClientStalled => log_facts.aborted = Some("client stalled"),

@@ -141,7 +141,7 @@ async fn serve(
         wait_until_allowed_to_begin(&running, (handover.as_deref(), &broken), &mut signals).await
     {
         stop::stop_workers(&running, &mut signals, true).await;
-        journal.event(Level::Info, &format!("stopped before it has begun: {error}"));
+        journal.event(Level::Info, &format!("stopped before it served requests: {error}"));
         // A stop before the first client is no failure.
         return handover.map_or(Ok(()), |_| Err(StartError::TakeOver(error)));
     }

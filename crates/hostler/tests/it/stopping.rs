@@ -136,7 +136,7 @@ async fn a_stop_before_the_first_client_is_in_the_log() {
     kill_process(Pid::from_child(&hostler), Signal::TERM).unwrap();
     let status = eventually("its end", async || hostler.try_wait().unwrap()).await;
     assert!(status.success(), "{status}");
-    assert!(told().contains("stopped before it has begun: told to stop"), "{}", told());
+    assert!(told().contains("stopped before it served requests: told to stop"), "{}", told());
 }
 
 #[tokio::test]

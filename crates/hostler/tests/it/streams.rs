@@ -203,7 +203,7 @@ async fn a_member_that_leaves_ends_its_streams_between_two_events() {
     assert_eq!(inside_end.rest().await, (vec![], true));
     let line = site.access("/events").await;
     assert_eq!((&line["stream_end"], line.get("aborted")), (&"hostler".into(), None), "{line}");
-    assert_eq!(line["detail"], "the stream's worker leaves, or all is ending");
+    assert_eq!(line["detail"], "the stream's worker leaves its pool, or Hostler stops");
     // The connections are kept, and the next request goes to the other member.
     between.send(request("GET", "")).await;
     let mut end = new.accept().await;

@@ -142,7 +142,7 @@ rows! {
         "The client sent the body more slowly than `server.min_receive_rate`.",
         "Lower `server.min_receive_rate` if honest clients are this slow.";
     PRECONDITION: plain(412, "precondition"), Client,
-        "`If-Match` or `If-Unmodified-Since` do not hold for a file.",
+        "`If-Match` or `If-Unmodified-Since` of the request does not hold for the file.",
         "Nothing.";
     BODY_TOO_LARGE: closing(413, "body_too_large"), Client,
         "The body is larger than `max_body_size`.",

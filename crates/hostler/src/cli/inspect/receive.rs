@@ -98,13 +98,13 @@ async fn read(
                 }
                 Piece::Frame(InspectionFrame::Error(why)) => return Err(why),
                 Piece::Frame(InspectionFrame::Done(_)) => {
-                    return worker.map(Ok).ok_or_else(|| "the answer does not name the worker".to_owned());
+                    return worker.map(Ok).ok_or_else(|| "the response does not name the worker".to_owned());
                 }
                 Piece::Frame(InspectionFrame::Data(_)) => {}
             }
         }
         if is_last {
-            return Err("the answer has ended early, so the file is incomplete; has Hostler stopped?".into());
+            return Err("the response ended early, so the file is incomplete; has Hostler stopped?".into());
         }
     }
 }
@@ -144,7 +144,7 @@ impl FrameReader {
     }
 }
 
-const STRANGE: &str = "the answer is not understood; is it another version of Hostler?";
+const STRANGE: &str = "unexpected response; is it another version of Hostler?";
 
 #[cfg(test)]
 mod tests {
