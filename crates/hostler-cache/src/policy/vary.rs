@@ -216,11 +216,11 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
     sent().all(|one| others.next().is_some_and(|other| is_same(one, other))) && others.next().is_none()
 }
 
-/// Longer lists are not compared as sets ...
+/// The most members of a list that is compared as it was sent. A longer list is brought into the stored form first.
 const MOST_MEMBERS: usize = 16;
-/// ... nor are those of more bytes, because each member is compared with all others.
+/// The most bytes of a set that is compared as it was sent: each member is compared with all others.
 const LONGEST_SET: usize = 1024;
-/// Lists of more members are compared as they are sent.
+/// The most members of a list that is brought into one form. The lines of a longer list are only joined.
 const MOST_SORTED: usize = 64;
 
 /// Separates the lines of a field with one value. No value contains it. With a comma, two lines would be equal to one

@@ -21,7 +21,7 @@ pub struct Hedging {
     settings: config::Hedge,
     budget: HedgeBudget,
     counts: Arc<HedgeCounts>,
-    /// How long the answers of each route took. The routes own them, so those of a route that a reload has removed go with it.
+    /// How long the answers of each route took. The routes own these figures, so a removed route takes its figures with it.
     times: Mutex<BTreeMap<Arc<str>, Weak<AnswerTimes>>>,
 }
 
@@ -41,9 +41,9 @@ pub struct HedgeView {
     pub sent: u64,
     /// Those of them that the second member answered first.
     pub won: u64,
-    /// Requests that were not, because too many others had been.
+    /// Requests that were sent to no second member, because too many others had been.
     pub no_budget: u64,
-    /// Requests that were not, because no other member had a free slot, or requests waited.
+    /// Requests that were sent to no second member, because none had a free slot, or requests waited.
     pub no_slot: u64,
     /// After how many milliseconds a request of each route is sent to a second member. A route with too few answers is missing.
     pub after_ms: BTreeMap<Arc<str>, f64>,
