@@ -221,7 +221,7 @@ test('the Debian package has the unit, the configuration file and the program', 
   await hasPages(join(into, 'usr/share/doc/hostler'));
 });
 
-test('in each systemd unit, the death of one worker for want of memory does not stop all of Hostler', async () => {
+test('in each systemd unit, the death of one worker because no memory is left does not stop all of Hostler', async () => {
   for (const path of ['packaging/debian/hostler.service', 'docs/guide/deploys.md', 'docs/guide/from-nginx-pm2.md']) {
     assert.match(await readFile(join(root, path), 'utf8'), /^\[Service\]\n[^[]*^OOMPolicy=continue$/m, path);
   }

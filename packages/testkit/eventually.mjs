@@ -18,5 +18,5 @@ export async function eventually(what, look) {
     }
     await sleep(10);
   } while (performance.now() < until);
-  throw new Error(`waited for ${what} in vain`, { cause: last });
+  throw new Error(`waited for ${what}, which did not come`, { cause: last });
 }

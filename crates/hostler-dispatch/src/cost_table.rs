@@ -23,7 +23,7 @@ const SURE: f32 = 4.0;
 /// The expected cost follows the mean when they differ by more (as a logarithm). Otherwise requests of one kind would overtake each other
 /// whenever the mean changes a little.
 const DRIFT: f32 = 0.15;
-/// How often others may be looked for in its set in vain before an entry gives way.
+/// How often a label may be looked for in the set of an entry and not be found, before the entry gives way.
 const MOST_KEPT: u8 = 32;
 
 /// Requests of one shape may cost about as much. The caller decides what a shape is.

@@ -72,8 +72,8 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().roster.totals().members
     }
 
-    /// The number of members that are healthy and not ejected. One that has just ended a request without an answer is among them: it gets no
-    /// requests for a moment only, and clients could see to it that this moment is most of the time.
+    /// The number of members that are healthy and not ejected. One that has just ended a request without an answer counts, too: it gets no
+    /// requests only for a moment, and clients could repeat such requests so that it would hardly ever count.
     pub fn reachable_members(&self) -> usize {
         let now = Instant::now();
         self.shared.lock().roster.present().filter(|member_state| !member_state.is_lost(now)).count()

@@ -209,7 +209,7 @@ impl ResponseHead {
             Ok(httparse::Status::Partial) => return Err(HeadError::StatusLine),
             Err(error) => return Err(explain(error, head, limits, HeadError::StatusLine)),
         }
-        // RFC 9110 section 15 ends at 599. Some apps send 600 to 999 all the same (LinkedIn: 999), and such a status goes to the client as it is.
+        // RFC 9110 section 15 ends at 599. Some apps still send 600 to 999 (LinkedIn: 999), and such a status goes to the client as it is.
         let (Some(status @ 100..=999), Some(version)) = (parsed.code, parsed.version) else {
             return Err(HeadError::StatusLine);
         };

@@ -186,7 +186,8 @@ impl SupervisorContext {
         Ok(Arc::clone(&held.folder))
     }
 
-    /// Why a process was killed that was started when the kernel had killed `before` processes for want of memory. None: not for that.
+    /// Why a process was killed, if the kernel killed it because no memory was left. `before`: how many processes the kernel had killed for
+    /// this reason when the process was started. None if it was killed for another reason.
     pub(super) fn killed_for_memory(&self, before: Option<u64>) -> Option<String> {
         let groups = MemoryGroups::own();
         let (before, now) = before.zip(groups.kills())?;

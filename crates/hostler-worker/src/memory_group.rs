@@ -1,4 +1,4 @@
-//! The memory of the control groups of this process: limits, use, and how many processes the kernel has killed for want of it. Knows no pools.
+//! The memory of the control groups of this process: limits, use, and the processes that the kernel has killed because none was left. Knows no pools.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl MemoryGroups {
         self.folders.iter().filter_map(|group| self.limit(group)).min()
     }
 
-    /// How many processes of this group the kernel has killed for want of memory so far.
+    /// How many processes of this group the kernel has killed so far because no memory was left.
     pub fn kills(&self) -> Option<u64> {
         figure(&self.folders.first()?.join(self.names.kills), "oom_kill")
     }
@@ -106,7 +106,7 @@ fn figure(file: &Path, name: &str) -> Option<u64> {
     lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
 }
 
-/// Finds out which deaths were kills for want of memory: each kill that the kernel counts explains one death.
+/// Finds out which processes the kernel has killed because no memory was left: each kill that the kernel counts explains one death.
 #[derive(Debug, Default)]
 pub(super) struct KillCount {
     explained: u64,

@@ -28,7 +28,7 @@ pub(super) struct Process {
     child: Child,
     group: Pid,
     exit: Option<Exit>,
-    /// How many processes the kernel had killed for want of memory at the start.
+    /// How many processes the kernel had killed because no memory was left, when this one was started.
     pub kills_before: Option<u64>,
     watched: WatchedGroup,
     _own: OwnChild,

@@ -53,7 +53,7 @@ mod by_descriptor {
 
     #[expect(
         deprecated,
-        reason = "its successor is unsafe for the sake of types that close what they lent; OwnedFd never does"
+        reason = "the newer function is unsafe, because a type may close the descriptor that it lends; OwnedFd never does"
     )]
     fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
         AsyncFd::new(descriptor)

@@ -130,7 +130,7 @@ impl Spawn<'_> {
         Ok((binding, listener.into()))
     }
 
-    /// Sets PORT, because some apps do not start without it. The app listens on Hostler's socket all the same. If Hostler chooses the
+    /// Sets PORT, because some apps do not start without it. The app listens on Hostler's socket, not on this port. If Hostler chooses the
     /// number, the port is free, so that a process without the preload can listen there.
     fn given_port(&self, command: &mut Command) -> io::Result<Option<Port>> {
         if let Some(port) = self.settings.port {

@@ -94,10 +94,10 @@ pub fn is_failure(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
-/// Whether a response with this status, which is not stored, takes the place of the stored one all the same. Most errors
+/// Whether the stored response is removed because of a response with this status, which is not stored itself. Most errors
 /// are about one client or one moment (400, 401, 403, 429, 500): RFC 9111 section 4.3.3 leaves it to the cache whether they
-/// replace the stored response, and one client could void it for all others. So it could with a range or a condition of
-/// its own: 206 and 304.
+/// replace the stored response. If they did, one client could remove it for all others. The same holds for 206 and 304,
+/// which a client gets by a range or a condition of its own.
 pub fn replaces_stored(status: u16) -> bool {
     match status {
         206 | 304 => false,

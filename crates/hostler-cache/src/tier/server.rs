@@ -241,7 +241,7 @@ impl MemcachedServer {
         }
     }
 
-    /// The server answers, and cannot be used all the same. Its keeper goes on asking.
+    /// The server answers, but cannot be used. Its keeper goes on asking.
     pub fn give_up(&self, why: &str) -> ServerFailure {
         self.counts.failed.add(1);
         self.leave(why);

@@ -220,7 +220,7 @@ mod tests {
         let inside = tempfile::tempdir().unwrap();
         std::fs::write(inside.path().join("file"), "f").unwrap();
         let hurried = Folder::at(inside.path(), Blocking::None).unwrap();
-        // It has just been written, so it is at hand; or else the kernel says so, and never anything wrong.
+        // It has just been written, so the kernel has it in memory. If not, the kernel says that it would have to wait.
         match hurried.open(Path::new("file")) {
             Ok(opened) => assert!(matches!(opened, Opened::File(..))),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),

@@ -123,7 +123,7 @@ impl Gateway {
         answered
     }
 
-    /// Read from top to bottom, this is the life of a request: it is prepared, then answered with what is at hand, or else by a pool.
+    /// Read from top to bottom, this is the life of a request: it is prepared, then answered by Hostler itself, or else by a pool.
     async fn answer_by<D: Downstream>(
         &self,
         route: &Arc<Route>,

@@ -71,7 +71,7 @@ pub(super) struct QueueWait<'a> {
     pub hints: Option<&'a EarlyHints>,
     /// How long it waits for the member to which it is bound. None: as long as for any other.
     pub bound_wait: Option<Duration>,
-    /// It has waited for that member in vain.
+    /// It has waited for that member, which had no free slot.
     pub was_unbound: bool,
 }
 

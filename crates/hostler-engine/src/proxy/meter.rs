@@ -92,7 +92,7 @@ impl Meter {
         self.with(thread, |times| times.queue_wait.record(time));
     }
 
-    /// A request has waited this long, for a slot or in vain.
+    /// A request has waited this long for a slot, whether it got one or not.
     pub fn note_wait(&self, time: Duration) {
         let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         if self.last_wait.load(Ordering::Relaxed) != seconds {

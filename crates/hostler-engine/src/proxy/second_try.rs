@@ -85,7 +85,7 @@ async fn run(
     let mut is_first = true;
     let outcome = loop {
         let begun = tokio::select! {
-            // First: what is not wanted any more is not sent, although a connection is at hand.
+            // First: a request that is not wanted any more is not sent, although there is a connection for it.
             biased;
             // Nothing was sent, so the slot is free with the end of this task.
             () = sender.closed() => return,

@@ -81,7 +81,7 @@ enum AfterHttp1 {
 /// The log says at most this often that a listener cannot accept connections.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(600);
 
-/// Says that a listener cannot accept connections, such as for want of memory: its clients wait, and nothing else shows it.
+/// Says that a listener cannot accept connections, such as because no memory is left: its clients wait, and nothing else shows it.
 struct Complaint {
     address: String,
     last: Option<Instant>,
@@ -135,8 +135,8 @@ impl Shard {
         }
     }
 
-    /// Handles a lack of file descriptors: accepts the next client with the reserved descriptor and refuses it, so that it does not wait
-    /// in vain.
+    /// Handles a lack of file descriptors: accepts the next client with the reserved descriptor and refuses it. Otherwise the client
+    /// would wait without an answer.
     async fn refuse_next_client(
         &self,
         listener: &TcpListener,

@@ -26,12 +26,12 @@ pub(super) async fn first_ready(pools: &[&RunningPool]) -> Result<(), String> {
 /// Waits until each pool has a ready worker, or has a worker that has crashed.
 pub(super) async fn each_tried(pools: &[RunningPool]) {
     for pool in pools {
-        // One that fails does not hold up the others, and they are waited for all the same.
+        // A pool that fails does not hold up the others. The loop still waits for those.
         let _ = first_ready(&[pool]).await;
     }
 }
 
-/// Waits until a pool has failed for good: no worker of it has ever worked, after some tries. For ever if that does not happen.
+/// Waits until a pool has failed: after some tries no worker of it has ever worked. If that does not happen, it waits for ever.
 pub(super) async fn never_ready(pools: &[RunningPool]) -> NeverReady {
     let mut waiting = JoinSet::new();
     for supervisor in pools.iter().filter_map(|pool| pool.supervisor.clone()) {

@@ -214,7 +214,8 @@ async fn start_new(
     goes_on(running)
 }
 
-/// A pool that starts anew would serve at once, also what its predecessor holds, and one that is removed finishes what it holds.
+/// Refuses a change that would end a pause. A new pool in the place of a paused one would serve at once, also the requests that the old one
+/// holds, and a removed pool finishes its requests.
 fn keeps_pauses(before: &[RunningPool], change: &PoolsChange) -> Result<(), String> {
     pools::keep_pauses(before, |pool| match change.pools.iter().any(|new| new.name == pool.name) {
         true => change.started.contains(&pool.name).then_some("would start anew"),

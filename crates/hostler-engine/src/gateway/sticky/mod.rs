@@ -161,7 +161,7 @@ impl Stickiness {
         }
     }
 
-    /// The request got a slot of a member. `has_waited`: it has waited for its own member in vain.
+    /// The request got a slot of a member. `has_waited`: it has waited for its own member, which had no free slot.
     pub(super) fn reached(
         &self,
         stay: &mut Stay,

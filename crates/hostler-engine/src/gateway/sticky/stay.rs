@@ -84,7 +84,7 @@ impl Stay {
         preference.spread = true;
     }
 
-    /// The request got a slot. `was_busy`: it has waited for its member in vain. Returns why it moved if that is new.
+    /// The request got a slot. `was_busy`: it has waited for its member, which had no free slot. Returns why it moved if that is new.
     pub fn reached(
         &mut self,
         lease: &Lease<Endpoint>,

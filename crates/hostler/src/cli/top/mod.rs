@@ -212,7 +212,7 @@ async fn status(admin: &Admin) -> Result<Value, String> {
     let asked = admin.look(STATUS.path, TIME_LIMIT).await;
     let asked = asked.map_err(|why| format!("no Hostler answers on {}: {why}", admin.address()))?;
     let mut status = admin.value(&asked, &STATUS)?;
-    // An older version has no such path. The rest can be shown all the same.
+    // An older version has no such path. The rest can still be shown.
     if let Ok(asked) = admin.look("/live/requests", TIME_LIMIT).await
         && asked.status == 200
         && let Ok(requests) = serde_json::from_slice(&asked.body)
