@@ -1,8 +1,8 @@
 // Unmodified apps of all kinds, started in the way of Hostler: each answers over the socket and opens no TCP port.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { eventually } from '@hostler/testkit';
 
-import { eventually } from './support/eventually.mjs';
 import { startWorker } from './support/hostler.mjs';
 
 const fromAfar = { 'x-forwarded-for': '8.8.8.8', 'x-forwarded-proto': 'https' };

@@ -4,8 +4,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { eventually } from '@hostler/testkit';
 
-import { eventually } from './support/eventually.mjs';
 import { behindNode, startWorker } from './support/hostler.mjs';
 
 const { to_hostler: examples, to_worker: orders } = JSON.parse(

@@ -4,9 +4,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { freePort } from '@hostler/testkit';
+import { eventually, freePort } from '@hostler/testkit';
 
-import { eventually } from './support/eventually.mjs';
 import { startWorker } from './support/hostler.mjs';
 
 const GIVEN = { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' };

@@ -7,9 +7,8 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { freePort } from '@hostler/testkit';
+import { eventually, freePort } from '@hostler/testkit';
 
-import { eventually } from './support/eventually.mjs';
 import { behindNode, startWorker } from './support/hostler.mjs';
 
 const forms = [

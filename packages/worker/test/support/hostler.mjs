@@ -6,8 +6,8 @@ import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { eventually } from '@hostler/testkit';
 
-import { eventually } from './eventually.mjs';
 import { groupOf, isAlive, listeningTcpPorts } from './proc.mjs';
 
 const preload = new URL('../../preload.cjs', import.meta.url);
