@@ -109,7 +109,7 @@ pub use kinds::WorkKind;
 pub use lease::{Lease, LeaseEnding};
 pub use member::HeldSlot;
 pub use membership::{LeftTunnels, Membership};
-pub use occupancy::{MemberOccupancy, Occupancy, WaitingRequest};
+pub use occupancy::{MemberOccupancy, Occupancy, OccupancyLimits, WaitingRequest};
 pub use order::Order;
 pub use pool::{Acquire, Pool};
 pub use queue::AcquireError;

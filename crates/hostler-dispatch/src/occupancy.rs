@@ -63,14 +63,21 @@ pub struct MemberOccupancy<T> {
     pub endpoint: T,
 }
 
+/// How long the lists of a picture may be.
+#[derive(Clone, Copy, Debug)]
+pub struct OccupancyLimits {
+    /// The most waiting requests.
+    pub waiting: usize,
+    /// The most members.
+    pub members: usize,
+    /// The most slots of each member.
+    pub slots: usize,
+}
+
 impl<E> Occupancy<Arc<Member<E>>> {
-    /// The picture of this moment, with lists of at most these lengths: waiting requests, members, slots of each member.
-    pub(super) fn take(
-        state: &PoolState<E>,
-        now: Instant,
-        (most_waiting, most_members, most_slots): (usize, usize, usize),
-    ) -> Self {
-        let members = state.roster.states().iter().take(most_members).map(|member_state| MemberOccupancy {
+    /// The picture of this moment.
+    pub(super) fn take(state: &PoolState<E>, now: Instant, limits: OccupancyLimits) -> Self {
+        let members = state.roster.states().iter().take(limits.members).map(|member_state| MemberOccupancy {
             id: member_state.member.id,
             slots: member_state.slots,
             in_use: member_state.in_use,
@@ -78,10 +85,10 @@ impl<E> Occupancy<Arc<Member<E>>> {
             streams: member_state.streams.open,
             left: member_state.left,
             out: member_state.is_out(now),
-            held: oldest(&member_state.held, most_slots),
+            held: oldest(&member_state.held, limits.slots),
             endpoint: Arc::clone(&member_state.member),
         });
-        let waiting = state.queue.first_arrivals(most_waiting).into_iter();
+        let waiting = state.queue.first_arrivals(limits.waiting).into_iter();
         Self {
             now,
             paused: state.pause.is_on(),

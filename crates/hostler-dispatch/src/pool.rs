@@ -13,7 +13,7 @@ use super::claim::{Claim, MemberId, MemberPreference, Priority, Ticket};
 use super::fair_key::FairKey;
 use super::lease::Lease;
 use super::member::MemberState;
-use super::occupancy::Occupancy;
+use super::occupancy::{Occupancy, OccupancyLimits};
 use super::place::QueuePosition;
 use super::queue::AcquireError;
 use super::settings::PoolSettings;
@@ -98,11 +98,10 @@ impl<E: Send + Sync + 'static> Pool<E> {
         figures.with_members(members, view)
     }
 
-    /// Who waits and who holds a slot now, with the result of `view` for each endpoint. `most`: the most waiting requests,
-    /// members, and slots of each member.
-    pub fn occupancy<T>(&self, most: (usize, usize, usize), view: impl Fn(&E) -> T) -> Occupancy<T> {
+    /// Who waits and who holds a slot now, with the result of `view` for each endpoint.
+    pub fn occupancy<T>(&self, limits: OccupancyLimits, view: impl Fn(&E) -> T) -> Occupancy<T> {
         let now = Instant::now();
-        let occupancy = Occupancy::take(&self.shared.lock(), now, most);
+        let occupancy = Occupancy::take(&self.shared.lock(), now, limits);
         occupancy.viewed(view)
     }
 

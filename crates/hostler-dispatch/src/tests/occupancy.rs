@@ -5,10 +5,14 @@ use std::time::Duration;
 use tokio::time::{Instant, advance};
 
 use super::{lease, of, pool, waiting};
-use crate::{Claim, MemberPreference, Occupancy, Pool, WorkKind};
+use crate::{Claim, MemberPreference, Occupancy, OccupancyLimits, Pool, WorkKind};
+
+fn limits(waiting: usize, members: usize, slots: usize) -> OccupancyLimits {
+    OccupancyLimits { waiting, members, slots }
+}
 
 fn taken(pool: &Pool<&'static str>) -> Occupancy<&'static str> {
-    pool.occupancy((10, 10, 10), |endpoint| *endpoint)
+    pool.occupancy(limits(10, 10, 10), |endpoint| *endpoint)
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +46,7 @@ async fn the_requests_that_have_waited_longest_are_shown() {
         advance(Duration::from_secs(1)).await;
         requests.push(waiting(&pool));
     }
-    let picture = pool.occupancy((2, 10, 10), |_| ());
+    let picture = pool.occupancy(limits(2, 10, 10), |_| ());
     let arrived: Vec<_> = picture.waiting.iter().map(|waiting| (waiting.arrived - began).as_secs()).collect();
     assert_eq!((picture.queue_length, &arrived[..]), (3, &[1, 2][..]));
 }
@@ -61,7 +65,7 @@ async fn the_requests_that_have_waited_longest_are_shown_whichever_members_they_
         request.assert_waits();
         requests.push(request);
     }
-    let picture = pool.occupancy((2, 10, 10), |_| ());
+    let picture = pool.occupancy(limits(2, 10, 10), |_| ());
     let arrived: Vec<_> = picture.waiting.iter().map(|waiting| (waiting.arrived - began).as_secs()).collect();
     assert_eq!(arrived, [1, 2]);
 }
@@ -71,7 +75,7 @@ async fn long_lists_are_cut_and_the_counts_are_whole() {
     let pool = pool(10);
     let _members = [pool.join("a", 5), pool.join("b", 5)];
     let _leases: Vec<_> = (0..10).map(|_| lease(&pool)).collect();
-    let picture = pool.occupancy((0, 1, 3), |_| ());
+    let picture = pool.occupancy(limits(0, 1, 3), |_| ());
     assert_eq!((picture.members.len(), picture.member_count), (1, 2));
     assert_eq!((picture.members[0].held.len(), picture.members[0].in_use), (3, 5));
 }
@@ -86,7 +90,7 @@ async fn of_many_slots_those_in_use_longest_are_shown() {
     drop(early);
     advance(Duration::from_secs(1)).await;
     let _late: Vec<_> = (0..4).map(|_| lease(&pool)).collect();
-    let picture = pool.occupancy((0, 1, 2), |_| ());
+    let picture = pool.occupancy(limits(0, 1, 2), |_| ());
     let since = picture.members[0].held.iter().map(|held| (held.since - began).as_secs());
     assert_eq!(since.min(), Some(0), "the long request is among them");
 }

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use hostler_cache::BodyMemory;
 use hostler_coding::EncoderMemory;
 use hostler_config::{Advertise, Config, Invocation};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool};
-use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route, StickyKey};
+use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route};
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::Supervisor;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -118,8 +117,9 @@ impl RunningServer {
         let (spool, answer_memory) = memory(&config);
         let shared_cache = cache::open(&config, &journal);
         let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
-        let listening = listening(&config, tls.as_deref(), memory)?;
-        let pool_context = pool_context((&config, &invocation, &options), &journal, sticky_key)?;
+        let listening = settings::listening(&config, tls.as_deref(), memory).map_err(StartError::Tls)?;
+        let development = options.development();
+        let pool_context = PoolContext::new(&invocation, &config, development, &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None, &journal).map_err(StartError::Lookups)?;
         let pools = pools::start_all(&config, &pool_context)?;
         pool_context.started();
@@ -287,26 +287,10 @@ fn memory(config: &Config) -> (Arc<Spool>, Arc<MemoryBudget>) {
     (spool, settings::answer_memory(&config.server))
 }
 
-fn pool_context(
-    (config, invocation, options): (&Config, &Invocation, &RunOptions),
-    journal: &Journal,
-    sticky_key: Option<StickyKey>,
-) -> Result<PoolContext, StartError> {
-    Ok(PoolContext::new(invocation, config, options.development(), journal, sticky_key)?)
-}
-
 /// The certificates, if there are TLS listeners.
 fn certificates(config: &Config, listeners: &Listeners) -> Result<Option<Arc<TlsFiles>>, StartError> {
     let tls = config.tls.as_ref().map(|tls| TlsFiles::open(tls, listeners.tls_port())).transpose();
     Ok(tls.map_err(StartError::Tls)?.map(Arc::new))
-}
-
-fn listening(
-    config: &Config,
-    tls: Option<&TlsFiles>,
-    memory: (&Arc<Spool>, &Arc<MemoryBudget>, &Arc<BodyMemory>),
-) -> Result<listen::Settings, StartError> {
-    settings::listening(config, tls, memory).map_err(StartError::Tls)
 }
 
 fn health_of(config: &Config, pools: &[RunningPool]) -> (Arc<Connections>, Arc<Health>) {

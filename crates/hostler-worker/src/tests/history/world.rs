@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_dispatch::{Pool, PoolSettings};
+use hostler_dispatch::{OccupancyLimits, Pool, PoolSettings};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, advance};
 
@@ -252,7 +252,8 @@ impl<'a> World<'a> {
         let processes = self.processes.values().filter_map(TestProcess::next);
         let clients = self.clients.iter().filter_map(|client| client.next(limit));
         let workers = self.workers.values().filter_map(|worker| worker.life.deadline());
-        let members = || self.pool.occupancy((0, usize::MAX, 0), |_| ()).members;
+        let all_members = OccupancyLimits { waiting: 0, members: usize::MAX, slots: 0 };
+        let members = || self.pool.occupancy(all_members, |_| ()).members;
         let is_backed_off = || members().iter().any(|member| member.out && !member.left);
         let waits = self.clients.iter().any(Client::waits) && is_backed_off();
         let glance = waits.then(|| Instant::now() + GLANCE);

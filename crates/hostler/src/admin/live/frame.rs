@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hostler_dispatch::{MemberId, Occupancy, WorkKind};
+use hostler_dispatch::{MemberId, Occupancy, OccupancyLimits, WorkKind};
 use hostler_engine::exchange::EndedExchange;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::admin::status::Sources;
 
 /// The most waiting requests, members of a pool, and slots of a member in a picture.
-const MOST: (usize, usize, usize) = (60, 64, 64);
+const MOST: OccupancyLimits = OccupancyLimits { waiting: 60, members: 64, slots: 64 };
 /// The most pools in a picture. Pools with work come first.
 const MOST_POOLS: usize = 32;
 

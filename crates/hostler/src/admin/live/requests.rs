@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hostler_dispatch::OccupancyLimits;
 use hostler_engine::exchange::EndedExchange;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -44,8 +45,9 @@ impl SingleRequests {
 pub fn oldest(sources: &Sources, most: usize) -> Vec<RequestUnderWay> {
     let (routes, now) = (routes_by_kind(sources), Instant::now());
     let mut oldest: Vec<RequestUnderWay> = Vec::new();
+    let limits = OccupancyLimits { waiting: most, members: usize::MAX, slots: most };
     for source in sources.pools.load().iter() {
-        let pool = source.pool.occupancy((most, usize::MAX, most), |endpoint| endpoint.label.clone());
+        let pool = source.pool.occupancy(limits, |endpoint| endpoint.label.clone());
         let waiting = pool.waiting.iter().map(|waiting| (waiting.arrived, waiting.kind, None));
         let held = pool.members.iter().flat_map(|member| {
             member.held.iter().map(move |held| (held.since, held.kind, Some(member.endpoint.clone())))
