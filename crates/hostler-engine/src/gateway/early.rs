@@ -1,6 +1,6 @@
 //! Refuses a request before its body is read, if its pool would refuse it. Knows no client protocol.
 //!
-//! A body that is small, or that has arrived, is read even so: that costs less than a new connection, and the connection can be kept.
+//! A body that is small, or that has arrived, is read anyway: that costs less than a new connection, and the connection can be kept.
 //! A large body would be received, and perhaps written to a file, only to be discarded.
 
 use std::future::poll_fn;
