@@ -15,6 +15,7 @@ impl<E> Roster<E> {
     pub fn back_off(&mut self, grant: &Grant<E>, now: Instant) -> Option<Instant> {
         let settings = self.settings().backoff;
         let back_off = |state: &mut MemberState<E>| {
+            state.out_of_reach = true;
             if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
                 return None;
             }
@@ -25,8 +26,8 @@ impl<E> Roster<E> {
         self.edit(grant.member.id, back_off)?
     }
 
-    /// A request timed out on the member (waiting for an answer or for a connection). Returns the end of the ejection, if
-    /// this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
+    /// A request timed out on the member (waiting for an answer, or for a connection: then [`Self::back_off`] follows). Returns the end
+    /// of the ejection, if this timeout ejects the member. A slot granted before the last ejection ended says nothing new.
     pub fn strike(&mut self, grant: &Grant<E>, now: Instant) -> Option<Instant> {
         let settings = self.settings().eject;
         let is_late = |state: &mut MemberState<E>| {
@@ -34,6 +35,7 @@ impl<E> Roster<E> {
                 return false;
             }
             state.late += 1;
+            state.out_of_reach = false;
             state.member.suspected.store(true, Ordering::Relaxed);
             let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.parallel().max(1));
             settings.failures > 0 && (state.late as usize >= most || state.ejections > 0)

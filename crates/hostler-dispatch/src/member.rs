@@ -183,6 +183,8 @@ pub(super) struct MemberState<E> {
     /// The value of the pool's turn counter when a slot was last given or returned.
     pub last_used: u64,
     pub ejected_until: Option<Instant>,
+    /// The last connection to it has failed. False for a member that takes connections and does not answer.
+    pub out_of_reach: bool,
     /// A member that is in doubt gets one request at a time, not all that wait.
     pub on_trial: bool,
     /// Its membership is gone. The state stays until the last lease has ended, so that the figures stay correct.
@@ -214,11 +216,6 @@ pub(super) struct MemberState<E> {
 impl<E> MemberState<E> {
     pub fn is_ejected(&self, now: Instant) -> bool {
         self.ejected_until.is_some_and(|until| now < until)
-    }
-
-    /// Whether the last connection to it has failed. False for a member that takes connections and does not answer.
-    pub fn is_out_of_reach(&self) -> bool {
-        self.member.is_doubted() && self.ejections == 0
     }
 
     /// Whether it can begin a request now that is bound to it.
@@ -320,7 +317,7 @@ impl<E> MemberState<E> {
         self.member.failures.store(0, Ordering::Relaxed);
         self.member.suspected.store(false, Ordering::Relaxed);
         self.ejected_until = None;
-        self.on_trial = false;
+        (self.out_of_reach, self.on_trial) = (false, false);
         (self.late, self.ejections) = (0, 0);
     }
 

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::claim::{Claim, MemberId, MemberPreference, Priority, Ticket};
 use super::fair_key::FairKey;
 use super::lease::Lease;
-use super::member::MemberState;
 use super::occupancy::{Occupancy, OccupancyLimits};
 use super::place::QueuePosition;
 use super::queue::AcquireError;
@@ -115,12 +114,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn is_unreachable(&self) -> bool {
         let state = self.shared.lock();
         let mut members = state.roster.present().peekable();
-        members.peek().is_some() && members.all(MemberState::is_out_of_reach)
+        members.peek().is_some() && members.all(|member| member.out_of_reach)
     }
 
     /// The same for one member.
     pub fn cannot_reach(&self, member: MemberId) -> bool {
-        self.shared.lock().roster.state(member).is_some_and(MemberState::is_out_of_reach)
+        self.shared.lock().roster.state(member).is_some_and(|member| member.out_of_reach)
     }
 
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].

@@ -195,6 +195,7 @@ impl<E> Roster<E> {
             granted: 0,
             last_used: 0,
             ejected_until: None,
+            out_of_reach: false,
             on_trial: false,
             left: false,
             bound_until: None,

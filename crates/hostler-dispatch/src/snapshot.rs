@@ -114,7 +114,7 @@ impl MemberFigures {
             granted: state.granted,
             tunnels: state.tunnels.open,
             streams: state.streams.open,
-            unreachable: state.is_ejected(now) && state.is_out_of_reach(),
+            unreachable: state.is_ejected(now) && state.out_of_reach,
             ejected: state.ejections > 0,
             unhealthy: state.unhealthy,
             left: state.left,

@@ -48,6 +48,29 @@ async fn a_member_whose_requests_time_out_is_ejected_longer_each_time_and_then_g
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_ejected_member_is_out_of_reach_only_if_its_last_connection_has_failed() {
+    let pool = pool_that_ejects(1);
+    let [frozen, _alive] = ["frozen", "alive"].map(|name| pool.join(name, 9));
+    let out_of_reach = || (frozen.gauge().is_out_of_reach(), pool.cannot_reach(frozen.id()));
+    lease_of(&pool, "frozen").strike().unwrap();
+    assert_eq!(out_of_reach(), (Some(false), false), "it took the connection");
+    advance(10 * SECOND).await;
+    lease_of(&pool, "frozen").end(LeaseEnding::Unreachable);
+    assert_eq!(out_of_reach(), (Some(true), true));
+    advance(10 * SECOND).await;
+    lease_of(&pool, "frozen").strike().unwrap();
+    assert_eq!(out_of_reach(), (Some(false), false), "it took a connection again");
+    advance(20 * SECOND).await;
+    let connecting = lease_of(&pool, "frozen");
+    connecting.strike().unwrap();
+    connecting.end(LeaseEnding::Unreachable);
+    assert_eq!(out_of_reach(), (Some(true), true), "the connection was not made in time");
+    advance(40 * SECOND).await;
+    lease_of(&pool, "frozen").reached();
+    assert_eq!(out_of_reach(), (Some(false), false));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_clears_the_timeouts_and_timeouts_from_before_an_ejection_do_not_count() {
     let pool = pool_that_ejects(2);
     let _members = ["slow", "other"].map(|name| pool.join(name, 9));
