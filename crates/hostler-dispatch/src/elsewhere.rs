@@ -33,7 +33,7 @@ impl<E> PoolState<E> {
         if self.roster.states()[index].member.id == except {
             return None;
         }
-        let grant = self.grant_at_once(claim, &preference, now)?;
+        let grant = self.grant_at_once(index, claim, &preference, now);
         Some(self.taken(grant))
     }
 }

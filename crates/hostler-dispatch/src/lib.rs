@@ -39,6 +39,7 @@ macro_rules! planted {
 }
 
 mod admission;
+mod arrival;
 mod bound;
 mod bound_line;
 mod bound_shares;

@@ -1,6 +1,5 @@
-//! What a pool's mutex guards, and the changes under it. Wakes no task and drops no endpoint.
+//! What a pool's mutex guards, and the changes under it, but for the arrival of a request. Wakes no task and drops no endpoint.
 
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,9 +7,8 @@ use tokio::time::Instant;
 use super::admission::{AdmissionControl, PoolView};
 use super::bound;
 use super::chooser::Chooser;
-use super::claim::{Claim, LongLived, MemberId, MemberPreference, Priority};
+use super::claim::{Claim, LongLived, MemberId, MemberPreference};
 use super::counters::PoolCounters;
-use super::fair_key::FairKey;
 use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
 use super::member::Grant;
@@ -48,78 +46,6 @@ impl<E> PoolState<E> {
             rechecked: false,
             last_chosen: None,
         }
-    }
-
-    /// A request that is not in the queue asks for a slot: it gets one at once, joins the queue, or is refused.
-    pub fn enter(
-        &mut self,
-        place: QueuePosition,
-        claim: &Claim,
-        waker: &Waker,
-        now: Instant,
-        woken: &mut Wakers,
-    ) -> Poll<Result<Grant<E>, AcquireError>> {
-        if self.closed {
-            return Poll::Ready(Err(AcquireError::Closed));
-        }
-        if claim.deadline.is_some_and(|deadline| deadline <= now) {
-            self.counters.expired += 1;
-            return Poll::Ready(Err(AcquireError::Expired));
-        }
-        let mut preference = claim.preference;
-        let takes = |id: &MemberId| bound::takes(&self.roster, *id, claim, now);
-        preference.bound = preference.bound.filter(takes);
-        if self.roster.lacks(&preference) {
-            return Poll::Ready(Err(self.counters.refuse_aim(AcquireError::NoMember)));
-        }
-        if let Some(kind) = claim.long_lived.filter(|kind| self.roster.is_full_of(*kind)) {
-            return Poll::Ready(Err(self.counters.refuse(kind)));
-        }
-        if preference.forgiving && !self.has_free_slot(self.at(now)) {
-            self.roster.forgive();
-        }
-        self.rest(now);
-        // A slot is free for waiting requests here only if an ejection has ended and its timer has not fired yet.
-        // Requests that wait after this call wait because no slot is free, so the code below overtakes none of them.
-        if !self.queue.is_empty() {
-            self.dispatch(now, woken);
-        }
-        let now = self.at(now);
-        self.admission.arrives(&self.queue, place.priority, &preference, now.served);
-        if self.queue.is_empty_for(&preference)
-            && let Some(grant) = self.grant_at_once(claim, &preference, now)
-        {
-            return Poll::Ready(Ok(self.taken(grant)));
-        }
-        if preference.only.is_some() && !self.pause.is_on() {
-            return Poll::Ready(Err(self.counters.refuse_aim(AcquireError::MemberBusy)));
-        }
-        // If the limit of tunnels or streams is the reason, the request waits for a member with room. At its place in the queue it would hold up
-        // the requests behind it.
-        let mut for_room = false;
-        if let Some(kind) = claim.long_lived
-            && !self.pause.is_on()
-            && self.queue.is_empty_for(&preference)
-            && bound::has_free_slot(&self.roster, &preference, now.real)
-                .unwrap_or_else(|| self.has_free_slot(now))
-        {
-            preference.bound = bound::with_room(&self.roster, kind, now.real);
-            if preference.bound.is_none() {
-                return Poll::Ready(Err(self.counters.refuse(kind)));
-            }
-            self.admission.arrives(&self.queue, place.priority, &preference, now.served);
-            for_room = true;
-        }
-        let until = claim.deadline.map(|deadline| deadline - now.real.duration_since(now.served));
-        let work = self.work_of(claim);
-        let span =
-            QueueSpan { since: now.served, until, long_lived: claim.long_lived, preference, for_room, work };
-        if !place.returns() {
-            self.admit(place, span, woken)?;
-        }
-        self.counters.queued += 1;
-        self.queue.push(place, span, waker.clone());
-        Poll::Pending
     }
 
     /// Hands free slots to waiting requests. The caller wakes them after unlocking.
@@ -241,52 +167,8 @@ impl<E> PoolState<E> {
         }
     }
 
-    fn work_of(&self, claim: &Claim) -> Work {
+    pub fn work_of(&self, claim: &Claim) -> Work {
         Work::of(claim, self.admission.time_of(claim.kind))
-    }
-
-    /// Whether one more request may wait.
-    fn admit(
-        &mut self,
-        place: QueuePosition,
-        span: QueueSpan,
-        woken: &mut Wakers,
-    ) -> Result<(), AcquireError> {
-        let (admission, counters, pool) = self.judged();
-        let judgement = admission.judge(&pool, place, span);
-        counters.overloads += u64::from(judgement.overload_begins);
-        let (limit, is_full) = (self.roster.settings().queue_limit, self.is_full());
-        let other = if is_full { self.gives_way(place.priority, span.work) } else { None };
-        if is_full && other.is_none() {
-            self.counters.refused_full += 1;
-            return Err(AcquireError::QueueFull { limit });
-        }
-        if judgement.is_refused {
-            self.counters.refused_overload += 1;
-            return Err(AcquireError::Overloaded);
-        }
-        if let Some(other) = other {
-            self.counters.refused_full += 1;
-            woken.extend(self.queue.refuse(other, AcquireError::QueueFull { limit }));
-        }
-        Ok(())
-    }
-
-    /// The request that gives way to a new one if the queue is full: the newest one of the lowest class, if that is below the class of
-    /// the new request. Otherwise, in a fair pool, the last one of the dearest key gives way to that of a cheaper one.
-    fn gives_way(&mut self, priority: Priority, work: Work) -> Option<QueuePosition> {
-        let lower = self.queue.newest_below(priority).filter(|_| !planted!(LowerStays));
-        lower.or_else(|| self.queue.dearest(priority, work))
-    }
-
-    fn is_full(&self) -> bool {
-        self.queue.newcomers() >= self.roster.settings().queue_limit
-    }
-
-    /// Whether a new request would find the queue full.
-    pub fn is_full_for(&mut self, priority: Priority, key: Option<FairKey>) -> bool {
-        let work = Work { fair: key, ..Work::default() };
-        self.is_full() && self.gives_way(priority, work).is_none()
     }
 
     /// How the wait at this position has ended, if it has. The caller releases a slot that comes too late.
@@ -328,7 +210,7 @@ impl<E> PoolState<E> {
     }
 
     /// What judges the requests, and what it judges by.
-    fn judged(&mut self) -> (&mut AdmissionControl, &mut PoolCounters, PoolView<'_, E>) {
+    pub fn judged(&mut self) -> (&mut AdmissionControl, &mut PoolCounters, PoolView<'_, E>) {
         let Self { admission, counters, queue, roster, pause, .. } = self;
         (admission, counters, PoolView { queue, roster, is_paused: pause.is_on() })
     }
@@ -366,13 +248,19 @@ impl<E> PoolState<E> {
         }
     }
 
-    pub fn grant_at_once(&mut self, claim: &Claim, wanted: &MemberPreference, now: Now) -> Option<Grant<E>> {
-        let index = self.choose(now, claim.long_lived, wanted)?;
+    /// The request gets a slot of the chosen member and has not waited.
+    pub fn grant_at_once(
+        &mut self,
+        index: usize,
+        claim: &Claim,
+        wanted: &MemberPreference,
+        now: Now,
+    ) -> Grant<E> {
         let mut grant = self.grant(now, index, claim.long_lived, wanted, claim.kind);
         let work = self.queue.fair.is_some().then(|| self.work_of(claim));
         grant.charge =
             self.queue.fair.as_mut().zip(work).map(|(fair, work)| fair.charge(work.key(), work.time));
-        Some(grant)
+        grant
     }
 
     /// The request gets a slot of the chosen member.
