@@ -12,6 +12,7 @@ mod pretty;
 mod printable;
 mod priority;
 mod rules;
+mod seldom;
 mod writer;
 
 use std::borrow::Cow;
@@ -31,6 +32,7 @@ pub use error_output::ErrorOutput;
 pub use line::{Access, Level, LogFormat, WorkerLine};
 pub use printable::{Allowed, is_unsafe, printable_lines};
 pub use rules::LogRules;
+pub use seldom::SeldomLine;
 pub use writer::WriterUsage;
 
 use priority::Priorities;

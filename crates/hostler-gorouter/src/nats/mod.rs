@@ -19,7 +19,7 @@ use hostler_config::Nats;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, SeldomLine};
 
 pub use async_nats::Message;
 use backlog::{BacklogLimits, BacklogReader, MessageOutcome};
@@ -255,8 +255,8 @@ struct ConnectionLog {
 struct ToldTrouble {
     /// Why attempts to connect have failed, if the log says so. Empty while there is a connection.
     failures: BTreeSet<String>,
-    /// When each line was written last.
-    lines: BTreeMap<String, Instant>,
+    /// The lines about trouble.
+    lines: BTreeMap<String, SeldomLine>,
     /// The last line is about trouble, or there is none: it is news that there is a connection.
     was_last: bool,
 }
@@ -311,12 +311,11 @@ impl ConnectionLog {
     /// Writes a line, but each at most once in [`LOG_PAUSE`]: a server may accept connections and close them at once. Returns whether it is
     /// written.
     fn trouble(&self, level: Level, text: &str) -> bool {
-        let mut told = self.told();
-        told.lines.retain(|_, at| at.elapsed() < LOG_PAUSE);
-        if told.lines.contains_key(text) {
+        let (mut told, now) = (self.told(), Instant::now());
+        told.lines.retain(|_, line| line.was_written_in(LOG_PAUSE, now));
+        if !told.lines.entry(text.to_owned()).or_default().is_due(LOG_PAUSE, now) {
             return false;
         }
-        told.lines.insert(text.to_owned(), Instant::now());
         told.was_last = true;
         self.write(level, text);
         true

@@ -1,8 +1,8 @@
 //! Who may use the admin listener: its rules, and the check of each request by them. Knows no commands and no answers.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::extract::connect_info::ConnectInfo;
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hostler_config::Secret;
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, SeldomLine};
 use subtle::ConstantTimeEq;
 use tokio::net::UnixStream;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ use super::visitors;
 /// The paths that need no token. An orchestrator cannot send one.
 const HEALTH: &str = "/health";
 /// The log has at most one line about wrong tokens in this time.
-const COMPLAINT_SECONDS: u64 = 10;
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 const REALM: &str = "realm=\"Hostler admin\"";
 
 /// What a browser must not do with the answers of the admin listener: show them inside another page, or guess their type.
@@ -50,9 +50,8 @@ pub struct AccessRules {
 pub struct AdminAccess {
     rules: ArcSwap<AccessRules>,
     journal: Journal,
-    begun: Instant,
-    /// The second from which on the next wrong token is logged.
-    next_complaint: AtomicU64,
+    /// The line about a wrong token.
+    complaint: Mutex<SeldomLine>,
 }
 
 /// The other end of an admin connection, for the log.
@@ -74,7 +73,7 @@ enum Denial {
 impl AdminAccess {
     pub fn new(rules: AccessRules, journal: Journal) -> Self {
         let rules = ArcSwap::from_pointee(rules);
-        Self { rules, journal, begun: Instant::now(), next_complaint: AtomicU64::new(0) }
+        Self { rules, journal, complaint: Mutex::default() }
     }
 
     /// A reload may remove the token only where the listener is for this machine alone: there is no rule without a token otherwise.
@@ -85,12 +84,11 @@ impl AdminAccess {
     }
 
     fn complain(&self, peer: Option<&AdminClient>, method: &Method, path: &str) {
-        let now = self.begun.elapsed().as_secs();
-        let next = self.next_complaint.load(Ordering::Relaxed);
-        if now < next {
+        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        if !complaint.is_due(COMPLAINT_PAUSE, Instant::now()) {
             return;
         }
-        self.next_complaint.store(now + COMPLAINT_SECONDS, Ordering::Relaxed);
+        drop(complaint);
         let peer = peer.map_or("an unknown address", |AdminClient(peer)| peer);
         let text = format!("admin: a request with a wrong token from {peer}: {method} {path}");
         self.journal.event(Level::Warn, &text);

@@ -54,7 +54,7 @@ use unsettled::Unsettled;
 
 use hostler_engine::exchange::{Clocked, Exchange, Listening, OpenConnection};
 use hostler_engine::gateway::{Answer, Refusal};
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, SeldomLine};
 
 pub use answer_buffer::LEAST_ANSWER_MEMORY;
 pub use h2::StreamTasks;
@@ -84,18 +84,17 @@ const COMPLAINT_PAUSE: Duration = Duration::from_secs(600);
 /// Says that a listener cannot accept connections, such as because no memory is left: its clients wait, and nothing else shows it.
 struct Complaint {
     address: String,
-    last: Option<Instant>,
+    line: SeldomLine,
 }
 
 impl Complaint {
     fn about(listener: &TcpListener) -> Self {
         let address = listener.local_addr().map_or_else(|_| "a listener".into(), |at| at.to_string());
-        Self { address, last: None }
+        Self { address, line: SeldomLine::default() }
     }
 
     fn say(&mut self, journal: &Journal, error: &std::io::Error) {
-        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PAUSE) {
-            self.last = Some(Instant::now());
+        if self.line.is_due(COMPLAINT_PAUSE, Instant::now()) {
             let text = format!("{}: no connection can be accepted: {error}; trying again", self.address);
             journal.event(Level::Error, &text);
         }

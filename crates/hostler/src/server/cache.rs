@@ -7,7 +7,7 @@ use std::time::Duration;
 use hostler_cache::{Purge, Purged, Query, TierSettings, keys_of_url};
 use hostler_config::Config;
 use hostler_engine::cache::SharedCache;
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, SeldomLine};
 use tokio::time::Instant;
 
 use crate::admin::{CommandDone, CommandError, Purging};
@@ -32,8 +32,8 @@ struct ServerNews(Mutex<BTreeMap<String, ToldServer>>);
 
 #[derive(Default)]
 struct ToldServer {
-    /// When the log has said that it is lost.
-    lost: Option<Instant>,
+    /// The line that it is lost.
+    lost: SeldomLine,
     /// When it was found again last, whether the log says so or not.
     came: Option<Instant>,
     /// Whether its last line says that it is lost. None: it has no line.
@@ -43,16 +43,18 @@ struct ToldServer {
 impl ServerNews {
     /// Whether the log tells that a server is lost, or that it answers.
     fn is_told(&self, server: &str, is_lost: bool) -> bool {
-        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut servers, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         let told = servers.entry(server.to_owned()).or_default();
         if !is_lost {
-            told.came = Some(Instant::now());
+            told.came = Some(now);
             return told.is_lost.replace(false) != Some(false);
         }
-        let was_steady = told.came.is_some_and(|came| came.elapsed() >= STEADY);
-        let is_due = was_steady || told.lost.is_none_or(|lost| lost.elapsed() >= LOG_PAUSE);
+        if told.came.is_some_and(|came| now.saturating_duration_since(came) >= STEADY) {
+            told.lost = SeldomLine::default();
+        }
+        let is_due = told.lost.is_due(LOG_PAUSE, now);
         if is_due {
-            (told.lost, told.is_lost) = (Some(Instant::now()), Some(true));
+            told.is_lost = Some(true);
         }
         is_due
     }

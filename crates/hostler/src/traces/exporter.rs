@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, SeldomLine};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -32,14 +32,15 @@ pub struct Exporter {
     counts: Arc<TraceCounts>,
     /// The last attempt has failed, and the log says so.
     is_failing: bool,
-    /// When the log has said that attempts fail, and that it rejects spans.
-    told_failing: Option<Instant>,
-    told_rejecting: Option<Instant>,
+    /// The lines that attempts fail, and that it rejects spans.
+    failing: SeldomLine,
+    rejecting: SeldomLine,
 }
 
 impl Exporter {
     pub fn new(collector: Collector, journal: Journal, counts: Arc<TraceCounts>) -> Self {
-        Self { collector, journal, counts, is_failing: false, told_failing: None, told_rejecting: None }
+        let (failing, rejecting) = (SeldomLine::default(), SeldomLine::default());
+        Self { collector, journal, counts, is_failing: false, failing, rejecting }
     }
 
     /// Sends batches until it is told to end and nothing is left.
@@ -97,22 +98,20 @@ impl Exporter {
     /// One line when sending begins to fail, and one when it works again, but at most one pair in [`LOG_PAUSE`].
     fn note(&mut self, sent: &Result<SpansTaken, SendError>) {
         let (uri, now) = (self.collector.uri(), Instant::now());
-        let is_due = |told: Option<Instant>| told.is_none_or(|at| now >= at + LOG_PAUSE);
         match sent {
-            Err(SendError { why, .. }) if !self.is_failing && is_due(self.told_failing) => {
+            Err(SendError { why, .. }) if !self.is_failing && self.failing.is_due(LOG_PAUSE, now) => {
                 let text =
                     format!("traces: the collector {uri} takes no spans: {why}. Requests are not affected");
                 self.journal.event(Level::Warn, &text);
-                (self.is_failing, self.told_failing) = (true, Some(now));
+                self.is_failing = true;
             }
             Err(_) => {}
             Ok(SpansTaken { rejected, why }) => {
-                if *rejected > 0 && is_due(self.told_rejecting) {
+                if *rejected > 0 && self.rejecting.is_due(LOG_PAUSE, now) {
                     let text = format!(
                         "traces: the collector {uri} rejects spans ({rejected} of this batch): {why}"
                     );
                     self.journal.event(Level::Warn, &text);
-                    self.told_rejecting = Some(now);
                 }
                 if std::mem::take(&mut self.is_failing) {
                     let text = format!("traces: the collector {uri} takes spans again");
