@@ -1,24 +1,24 @@
-//! A buffer and the thread that writes it to a file. Does not know what is written.
+//! A buffer for lines, and a thread that writes it to a file. Does not know what is written.
+
+mod output;
+mod thread;
+mod waiting;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
-use tokio::time::Instant;
 
-/// PIPE_BUF: a pipe takes this much at once. A predecessor and a successor write to the same pipe, and their lines must not mix.
-const PIECE: usize = 4096;
+use output::identity_of;
+use waiting::{WriterInner, WriterState};
+
 /// The most bytes that may wait. Further lines are dropped.
 const MAX_WAITING: usize = 8 * 1024 * 1024;
 /// So many bytes more may wait, for lines that must not be lost because others come too fast.
 const RESERVED: usize = 1024 * 1024;
-/// The capacity that an empty buffer keeps.
-const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// A writer in the background.
 pub struct Writer {
@@ -36,44 +36,6 @@ pub struct WriterUsage {
     /// The error with which the last dropped lines were lost, such as that of a full disk. None: the reader was too slow.
     pub last_error: Option<Arc<str>>,
 }
-
-/// Appends the line that reports how many lines were dropped, and with which error.
-type TellDropped = dyn Fn(&mut Vec<u8>, u64, Option<&str>) + Send + Sync;
-
-struct WriterInner {
-    state: Mutex<WriterState>,
-    changed: Condvar,
-    tell: Box<TellDropped>,
-    complain: Box<dyn Fn(&str) + Send + Sync>,
-}
-
-#[derive(Default)]
-struct WriterState {
-    waiting: Vec<u8>,
-    /// The number of the thread that writes. One before it is stuck, and ends if it ever goes on.
-    thread: u64,
-    /// The bytes and the lines that the thread has still to write, and since when it has written nothing.
-    writing: usize,
-    writing_lines: u64,
-    since: Option<Instant>,
-    /// Dropped lines that no log line has reported yet, and those that the thread is about to report.
-    dropped: u64,
-    telling: u64,
-    dropped_in_all: u64,
-    /// Why the last lines were dropped, if it was an error.
-    last_error: Option<Arc<str>>,
-    /// Which file the thread writes to.
-    at: FileIdentity,
-    /// What the thread writes to from its next lines on.
-    replacement: Option<(FileIdentity, File)>,
-    /// No further line is taken.
-    ended: bool,
-    /// The thread has written everything and ended.
-    finished: bool,
-}
-
-/// The device and the inode of a file.
-type FileIdentity = Option<(u64, u64)>;
 
 impl Writer {
     /// Writes to `out` until [`end`](Self::end). `tell` makes the line that reports how many lines were dropped, and with which error.
@@ -144,7 +106,7 @@ impl Writer {
         WriterUsage {
             waiting_bytes: state.waiting.len() + state.writing,
             dropped: state.dropped_in_all,
-            stuck_ms: state.since.map(|since| since.elapsed()).and_then(stuck),
+            stuck_ms: state.stuck_ms(),
             last_error: state.last_error.clone(),
         }
     }
@@ -161,207 +123,13 @@ impl Writer {
     }
 }
 
-fn identity_of(file: &File) -> FileIdentity {
-    file.metadata().ok().map(|found| (found.dev(), found.ino()))
-}
-
-/// A short write is normal. Only a long one is reported.
-fn stuck(since: Duration) -> Option<u64> {
-    (since >= Duration::from_secs(1)).then_some(since.as_millis() as u64)
-}
-
-impl WriterState {
-    fn drop_lines(&mut self, lines: u64) {
-        self.dropped += lines;
-        self.dropped_in_all += lines;
-    }
-
-    /// The next thread writes from now on. What this one has in hand counts as dropped, although its reader may still get it.
-    fn hand_over(&mut self) {
-        self.thread += 1;
-        let lines = std::mem::take(&mut self.writing_lines);
-        self.drop_lines(lines);
-        self.dropped += std::mem::take(&mut self.telling);
-        (self.writing, self.since, self.last_error) = (0, None, None);
-    }
-}
-
-/// Groups whole lines into writes of [`PIECE`] bytes at most. A longer line is written alone.
-fn pieces(mut lines: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let fits = &lines[..lines.len().min(PIECE)];
-        let end = memchr::memrchr(b'\n', fits).or_else(|| memchr::memchr(b'\n', lines));
-        let (piece, rest) = lines.split_at(end.map_or(lines.len(), |end| end + 1));
-        lines = rest;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
-/// The file, and what has become of its last line.
-struct LogOutput {
-    file: File,
-    /// The last line has no end, because its write failed in the middle.
-    is_broken: bool,
-    /// It was said that the file cannot be written.
-    has_complained: bool,
-}
-
-/// A write that failed.
-struct Lost {
-    lines: usize,
-    error: io::Error,
-}
-
-impl LogOutput {
-    /// Goes on in this file. If it is the same as before, its last line may have no end.
-    fn after(before: Option<Self>, file: File) -> Self {
-        let is_same = |before: &Self| identity_of(&before.file) == identity_of(&file);
-        let is_broken = before.is_some_and(|before| before.is_broken && is_same(&before));
-        Self { file, is_broken, has_complained: false }
-    }
-
-    /// Writes whole lines. If the line before has no end, it ends first.
-    fn write(&mut self, piece: &[u8]) -> Result<(), Lost> {
-        if self.is_broken && !piece.is_empty() {
-            let ended = self.write_bytes(b"\n").map_err(|(error, _)| error);
-            ended.map_err(|error| Lost { lines: count(piece), error })?;
-            self.is_broken = false;
-        }
-        self.write_bytes(piece).map_err(|(error, rest)| {
-            let written = &piece[..piece.len() - rest];
-            self.is_broken = written.last().is_some_and(|last| *last != b'\n');
-            Lost { lines: count(&piece[written.len()..]), error }
-        })
-    }
-
-    /// With an error comes the number of bytes that were not written. The pipe may be non-blocking because another process made it so. Then
-    /// this thread waits for room.
-    fn write_bytes(&self, mut bytes: &[u8]) -> Result<(), (io::Error, usize)> {
-        let mut out = &self.file;
-        while !bytes.is_empty() {
-            match out.write(bytes) {
-                Ok(0) => return Err((io::ErrorKind::WriteZero.into(), bytes.len())),
-                Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // If the wait fails, the next write reports the error.
-                    let _ = poll(&mut [PollFd::new(out, PollFlags::OUT)], None);
-                }
-                Err(error) => return Err((error, bytes.len())),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn count(lines: &[u8]) -> usize {
-    memchr::memchr_iter(b'\n', lines).count()
-}
-
-impl WriterInner {
-    /// Starts the thread with this number.
-    fn begin(self: &Arc<Self>, number: u64) -> io::Result<()> {
-        let inner = self.clone();
-        std::thread::Builder::new().name("journal".into()).spawn(move || inner.run(number)).map(drop)
-    }
-
-    /// Lets another thread go on with another file. With the same one it would be stuck, too.
-    fn hand_over_if_stuck(self: &Arc<Self>, state: &mut WriterState) {
-        let has_other = state.replacement.as_ref().is_some_and(|(identity, _)| *identity != state.at);
-        let is_stuck = has_other && state.since.is_some_and(|since| stuck(since.elapsed()).is_some());
-        // The new thread waits for the lock.
-        if is_stuck && self.begin(state.thread + 1).is_ok() {
-            state.hand_over();
-        }
-    }
-
-    fn run(&self, number: u64) {
-        let (mut writing, mut output) = (Vec::new(), None);
-        loop {
-            writing.clear();
-            writing.shrink_to(KEPT_CAPACITY);
-            let (dropped, ended, replacement, error) = self.wait(&mut writing);
-            output = match replacement {
-                Some(file) => Some(LogOutput::after(output, file)),
-                None => output,
-            };
-            let Some(out) = &mut output else { return };
-            let lines = writing.len();
-            if dropped > 0 {
-                (self.tell)(&mut writing, dropped, error.as_deref());
-            }
-            let (lines, told) = writing.split_at(lines);
-            let (mut lost, mut error) = (0, None);
-            for piece in pieces(lines) {
-                if let Err(failed) = out.write(piece) {
-                    lost += failed.lines as u64;
-                    error = Some(failed.error);
-                }
-                self.goes_on(number, piece);
-            }
-            let is_told = out.write(told).is_ok();
-            let error: Option<Arc<str>> = error.map(|error| error.to_string().into());
-            let mut state = self.lock();
-            if state.thread != number {
-                // Another thread goes on, and what was in hand here is counted.
-                return;
-            }
-            let telling = std::mem::take(&mut state.telling);
-            state.dropped += if is_told { 0 } else { telling };
-            (state.writing, state.since) = (0, None);
-            state.drop_lines(lost);
-            state.last_error = error.clone().or(state.last_error.take());
-            let is_over = ended && state.waiting.is_empty();
-            drop(state);
-            if let Some(error) = error.filter(|_| !out.has_complained) {
-                (self.complain)(&error);
-                out.has_complained = true;
-            }
-            if is_over {
-                self.lock().finished = true;
-                return self.changed.notify_all();
-            }
-        }
-    }
-
-    /// A piece is written or lost.
-    fn goes_on(&self, number: u64, piece: &[u8]) {
-        let lines = count(piece) as u64;
-        let mut state = self.lock();
-        if state.thread == number {
-            state.writing -= piece.len();
-            state.writing_lines -= lines;
-            state.since = Some(Instant::now());
-        }
-    }
-
-    fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool, Option<File>, Option<Arc<str>>) {
-        let mut state = self.lock();
-        while state.waiting.is_empty() && !state.ended && state.replacement.is_none() {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        std::mem::swap(&mut state.waiting, writing);
-        (state.writing, state.since) = (writing.len(), Some(Instant::now()));
-        state.writing_lines = count(writing) as u64;
-        state.telling = std::mem::take(&mut state.dropped);
-        let replacement = state.replacement.take().map(|(identity, file)| {
-            state.at = identity;
-            file
-        });
-        (state.telling, state.ended, replacement, state.last_error.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, WriterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{Read, Write};
 
-    use rustix::event::Timespec;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::pipe::{PipeFlags, pipe_with};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -379,16 +147,6 @@ mod tests {
     fn fill(writer: &Writer, lines: usize) {
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
         (0..lines).for_each(|_| writer.append(|out| out.extend_from_slice(&line)));
-    }
-
-    #[test]
-    fn lines_are_written_whole_and_in_pieces_that_a_pipe_takes_at_once() {
-        let line = |length: usize| [vec![b'x'; length - 1], vec![b'\n']].concat();
-        let all = [line(4000), line(96), line(1), line(9000), line(4096), line(10)].concat();
-        let lengths: Vec<_> = pieces(&all).map(<[u8]>::len).collect();
-        assert_eq!(lengths, [4096, 1, 9000, 4096, 10]);
-        assert_eq!(pieces(&all).collect::<Vec<_>>().concat(), all);
-        assert_eq!(pieces(b"no end").collect::<Vec<_>>(), [b"no end"]);
     }
 
     #[test]

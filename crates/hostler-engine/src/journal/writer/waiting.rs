@@ -1,0 +1,74 @@
+//! The lines that wait to be written, those that were dropped, and what is known of the thread that writes. Writes nothing itself.
+
+use std::fs::File;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::output::FileIdentity;
+
+/// Appends the line that reports how many lines were dropped, and with which error.
+pub(super) type TellDropped = dyn Fn(&mut Vec<u8>, u64, Option<&str>) + Send + Sync;
+
+/// What the handle of a writer and its thread share.
+pub(super) struct WriterInner {
+    pub state: Mutex<WriterState>,
+    pub changed: Condvar,
+    pub tell: Box<TellDropped>,
+    pub complain: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// The lines that wait, and what is known of the thread that writes them.
+#[derive(Default)]
+pub(super) struct WriterState {
+    pub waiting: Vec<u8>,
+    /// The number of the thread that writes. One before it is stuck, and ends if it ever goes on.
+    pub thread: u64,
+    /// The bytes and the lines that the thread has still to write, and since when it has written nothing.
+    pub writing: usize,
+    pub writing_lines: u64,
+    pub since: Option<Instant>,
+    /// Dropped lines that no log line has reported yet, and those that the thread is about to report.
+    pub dropped: u64,
+    pub telling: u64,
+    pub dropped_in_all: u64,
+    /// Why the last lines were dropped, if it was an error.
+    pub last_error: Option<Arc<str>>,
+    /// Which file the thread writes to.
+    pub at: FileIdentity,
+    /// What the thread writes to from its next lines on.
+    pub replacement: Option<(FileIdentity, File)>,
+    /// No further line is taken.
+    pub ended: bool,
+    /// The thread has written everything and ended.
+    pub finished: bool,
+}
+
+impl WriterInner {
+    pub fn lock(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WriterState {
+    pub fn drop_lines(&mut self, lines: u64) {
+        self.dropped += lines;
+        self.dropped_in_all += lines;
+    }
+
+    /// The next thread writes from now on. What this one has in hand counts as dropped, although its reader may still get it.
+    pub fn hand_over(&mut self) {
+        self.thread += 1;
+        let lines = std::mem::take(&mut self.writing_lines);
+        self.drop_lines(lines);
+        self.dropped += std::mem::take(&mut self.telling);
+        (self.writing, self.since, self.last_error) = (0, None, None);
+    }
+
+    /// For how many milliseconds nothing was written. A short write is normal: None.
+    pub fn stuck_ms(&self) -> Option<u64> {
+        let since = self.since?.elapsed();
+        (since >= Duration::from_secs(1)).then_some(since.as_millis() as u64)
+    }
+}
