@@ -38,7 +38,7 @@ test('a copy stays as it is while requests go on', () => {
   blocks.take({ waiting: [[0, 0]], lanes: [lane(7, [[0, 0]])] }, [], SECOND, ['/']);
   const copy = blocks.copy();
   const before = structuredClone(copy);
-  const answer = { pool: 'web', lane: '1', since: 0, hold: SECOND, ended: SECOND, status: 200, refusal: null, aborted: false };
+  const answer = { pool: 'web', lane: '1', since: 0, hold_us: SECOND, ended: SECOND, status: 200, refusal: null, aborted: false };
   const refusal = { ...answer, since: null, status: 503, refusal: 'queue_full' };
   blocks.take({ waiting: [], lanes: [lane(7, [[1.5 * SECOND, 0]], { out: true })] }, [answer, refusal], 2 * SECOND, ['/']);
   assert.deepEqual(copy, before);
@@ -47,7 +47,7 @@ test('a copy stays as it is while requests go on', () => {
 
 test('another process of Hostler begins with empty lanes, whatever its members are called', () => {
   const blocks = new Blocks();
-  const refusal = { pool: 'web', lane: null, since: null, hold: null, ended: 3600 * SECOND, status: 503, refusal: 'queue_full', aborted: false };
+  const refusal = { pool: 'web', lane: null, since: null, hold_us: null, ended: 3600 * SECOND, status: 503, refusal: 'queue_full', aborted: false };
   blocks.take({ waiting: [], lanes: [lane(7, [[3600 * SECOND, 0]])] }, [refusal], 3601 * SECOND, ['/']);
   blocks.take({ waiting: [], lanes: [lane(7, [[SECOND, 0]])] }, [], 2 * SECOND, ['/']);
   const [{ blocks: held }] = blocks.sorted;

@@ -60,7 +60,7 @@ async fn a_live_page_gets_history_status_and_pictures_of_waiting_and_running_req
         }
     };
     assert_eq!((&ended["status"], &ended["lane"]), (&200.into(), &app.address().into()), "{ended}");
-    assert!(ended["hold"].as_u64() > Some(0), "{ended}");
+    assert!(ended["hold_us"].as_u64() > Some(0), "{ended}");
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn the_oldest_and_the_slowest_requests_are_told_to_who_asks() {
     let lanes: Vec<_> = oldest.iter().map(|request| request["lane"].as_str()).collect();
     assert_eq!(lanes, [Some(app.address()), None], "{found}");
     assert!(oldest.iter().all(|request| request["pool"] == "app" && request["route"] == "*"), "{found}");
-    assert!(oldest[0]["age"].as_u64() > oldest[1]["age"].as_u64(), "{found}");
+    assert!(oldest[0]["age_us"].as_u64() > oldest[1]["age_us"].as_u64(), "{found}");
 
     app.release_all();
     running.answer().await.assert_status(200);
@@ -234,6 +234,6 @@ async fn the_oldest_and_the_slowest_requests_are_told_to_who_asks() {
     })
     .await;
     assert_eq!(slowest["oldest"], serde_json::json!([]));
-    let [first, second] = [0, 1].map(|at| slowest["slowest"][at]["total"].as_u64().unwrap());
+    let [first, second] = [0, 1].map(|at| slowest["slowest"][at]["total_us"].as_u64().unwrap());
     assert!(first >= second && second > 0, "{slowest}");
 }

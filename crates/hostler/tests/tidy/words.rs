@@ -20,7 +20,7 @@ const OTHER_JSON: &[(&str, &str)] = &[
     ("LiveFrame", "an event of the live page, which is its only reader"),
     ("PoolPicture", "an event of the live page, which is its only reader"),
     ("LanePicture", "an event of the live page, which is its only reader"),
-    ("EndedPicture", "an event of the live page, which is its only reader"),
+    ("EndedPicture", "an event of the live page, which `hostler top` reads, too"),
     ("HistorySample", "an event of the live page, which is its only reader"),
     ("PoolSample", "an event of the live page, which is its only reader"),
     ("Mark", "an event of the live page, which is its only reader"),

@@ -15,7 +15,7 @@ const MOST: OccupancyLimits = OccupancyLimits { waiting: 60, members: 64, slots:
 /// The most pools in a picture. Pools with work come first.
 const MOST_POOLS: usize = 32;
 
-/// All times are microseconds. Moments count from the start of Hostler.
+/// Moments are microseconds since the start of Hostler.
 #[derive(Debug, Serialize)]
 pub struct LiveFrame {
     pub now: u64,
@@ -73,9 +73,9 @@ pub struct EndedPicture {
     /// When it got its slot. None if it got none.
     pub since: Option<u64>,
     /// How long it held its slot. None: it got none, or the worker still works on it.
-    pub hold: Option<u64>,
-    pub wait: u64,
-    pub total: u64,
+    pub hold_us: Option<u64>,
+    pub wait_us: u64,
+    pub total_us: u64,
     pub ended: u64,
 }
 
@@ -167,9 +167,9 @@ impl EndedPicture {
             fallback: ended.fallback,
             aborted: ended.aborted,
             since: ended.slot_since.map(|since| micros(since, began)),
-            hold: ended.slot_hold.map(|hold| hold.as_micros() as u64),
-            wait: ended.queue_wait.as_micros() as u64,
-            total: ended.total.as_micros() as u64,
+            hold_us: ended.slot_hold.map(|hold| hold.as_micros() as u64),
+            wait_us: ended.queue_wait.as_micros() as u64,
+            total_us: ended.total.as_micros() as u64,
             ended: micros(ended.ended, began),
         }
     }

@@ -13,7 +13,7 @@ use crate::admin::status::Sources;
 /// So many of the oldest requests are named.
 const MOST: usize = 100;
 
-/// Single requests. All times are microseconds.
+/// Single requests.
 #[derive(Debug, Serialize)]
 pub struct SingleRequests {
     /// Requests that wait or are at a member, the oldest first.
@@ -30,7 +30,7 @@ pub struct RequestUnderWay {
     /// None: the route was removed by a reload.
     pub route: Option<Arc<str>>,
     /// How long it has waited in the queue, or has been at the member.
-    pub age: u64,
+    pub age_us: u64,
 }
 
 impl SingleRequests {
@@ -56,9 +56,9 @@ pub fn oldest(sources: &Sources, most: usize) -> Vec<RequestUnderWay> {
             pool: source.name.clone(),
             lane,
             route: kind.and_then(|kind| routes.get(&kind).cloned()),
-            age: micros(now, since),
+            age_us: micros(now, since),
         }));
-        oldest.sort_by_key(|request| std::cmp::Reverse(request.age));
+        oldest.sort_by_key(|request| std::cmp::Reverse(request.age_us));
         oldest.truncate(most);
     }
     oldest

@@ -24,11 +24,11 @@ pub(super) fn oldest(status: &Value, page: &mut TopPage<'_>) {
         };
         let line = format!(
             "  {:>9}  {:<20} {}",
-            micros(&request["age"]),
+            micros(&request["age_us"]),
             cut(&place, 20),
             cut(text(&request["route"]), 200)
         );
-        let style = mark(&request["age"], page);
+        let style = mark(&request["age_us"], page);
         page.line(&line, style);
     }
 }
@@ -47,9 +47,9 @@ pub(super) fn slowest(status: &Value, page: &mut TopPage<'_>) {
         let refusal = request["refusal"].as_str().map_or(String::new(), |reason| format!(" ({reason})"));
         let line = format!(
             "  {:>9}{:>9}{:>10}  {:<7}{:<16} {}{refusal}",
-            micros(&request["total"]),
-            micros(&request["wait"]),
-            micros(&request["hold"]),
+            micros(&request["total_us"]),
+            micros(&request["wait_us"]),
+            micros(&request["hold_us"]),
             request["status"]
                 .as_u64()
                 .filter(|status| *status > 0)
@@ -57,7 +57,7 @@ pub(super) fn slowest(status: &Value, page: &mut TopPage<'_>) {
             cut(&place, 16),
             cut(text(&request["route"]), 200),
         );
-        let style = mark(&request["total"], page);
+        let style = mark(&request["total_us"], page);
         page.line(&line, style);
     }
 }

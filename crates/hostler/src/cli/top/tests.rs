@@ -22,9 +22,9 @@ fn status(granted: u64) -> Value {
             "connections": { "open": 9 }, "process": { "cpu_ms": granted }, "pools": [pool("web", 3), pool("api", 80)],
             "advice": [{ "severity": "warning", "text": "web: queue wait p99 is 5 x the worker time", "action": "Add workers." }],
             "requests_now": {
-                "oldest": [{ "pool": "web", "lane": "2", "route": "/report/*", "age": 12_500_000 }, { "pool": "api", "lane": null, "route": "/api/*", "age": 900 }],
-                "slowest": [{ "pool": "web", "lane": "1", "route": "/shop/*", "status": 200, "wait": 1500, "hold": 2_400_000, "total": 2_401_500 },
-                            { "pool": "api", "lane": null, "route": "/api/*", "status": 503, "refusal": "queue_full", "wait": 0, "hold": null, "total": 300 }] },
+                "oldest": [{ "pool": "web", "lane": "2", "route": "/report/*", "age_us": 12_500_000 }, { "pool": "api", "lane": null, "route": "/api/*", "age_us": 900 }],
+                "slowest": [{ "pool": "web", "lane": "1", "route": "/shop/*", "status": 200, "wait_us": 1500, "hold_us": 2_400_000, "total_us": 2_401_500 },
+                            { "pool": "api", "lane": null, "route": "/api/*", "status": 503, "refusal": "queue_full", "wait_us": 0, "hold_us": null, "total_us": 300 }] },
             "routes": [{ "answers": { "2xx": granted }, "refusals": { "overloaded": 7 } }], "unrouted": { "answers": {}, "refusals": {} } })
 }
 

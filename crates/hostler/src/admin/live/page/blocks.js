@@ -97,10 +97,10 @@ export class Blocks {
     const lane = lanes.find(({ byTime }) => byTime.has(ended.since)) ?? lanes.at(-1);
     if (!lane) return;
     const known = lane.byTime.get(ended.since);
-    const facts = { how, route: ended.route, status: ended.status, reason: ended.refusal, wait: ended.wait, total: ended.total };
+    const facts = { how, route: ended.route, status: ended.status, reason: ended.refusal, wait: ended.wait_us, total: ended.total_us };
     // Without a hold the worker still works on it.
-    if (known) Object.assign(known, facts, ended.hold === null ? {} : { end: ended.since + ended.hold });
-    else if (ended.hold !== null) add(lane, { since: ended.since, end: ended.since + ended.hold, ...facts });
+    if (known) Object.assign(known, facts, ended.hold_us === null ? {} : { end: ended.since + ended.hold_us });
+    else if (ended.hold_us !== null) add(lane, { since: ended.since, end: ended.since + ended.hold_us, ...facts });
   }
 }
 

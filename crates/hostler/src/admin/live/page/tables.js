@@ -15,7 +15,7 @@ export function show({ status, route_times: times, oldest: longest, slowest }) {
   oldest(status, longest);
   const pool = (name) => status.pools.find((each) => each.name === name);
   table(at('slowest'), [['route', 'name'], ['worker'], ['total', 'n'], ['waited', 'n'], ['at the worker', 'n'], ['status', 'n']],
-    slowest.map((each) => [each.route ?? '–', worker(each.pool, each.lane, pool(each.pool)), micros(each.total), micros(each.wait), micros(each.hold), status_(each)]),
+    slowest.map((each) => [each.route ?? '–', worker(each.pool, each.lane, pool(each.pool)), micros(each.total_us), micros(each.wait_us), micros(each.hold_us), status_(each)]),
     'No request has ended in the last minute.');
   refusals(status);
   workers(status);
@@ -26,7 +26,7 @@ export function show({ status, route_times: times, oldest: longest, slowest }) {
 }
 
 function oldest(status, longest) {
-  const rows = longest.map(({ pool, lane, route, age }) => {
+  const rows = longest.map(({ pool, lane, route, age_us: age }) => {
     const place = lane === null ? 'waits in the queue' : worker(pool, lane, status.pools.find(({ name }) => name === pool));
     return [route ?? '–', lane === null ? `${pool}: ${place}` : place, { text: micros(age), kind: age > 1e7 ? 'bad' : age > 1e6 ? 'warn' : '' }];
   });
