@@ -30,7 +30,7 @@ use rustix::io::Errno;
 pub use colour::is_coloured;
 pub use error_output::ErrorOutput;
 pub use line::{Access, Level, LogFormat, WorkerLine};
-pub use printable::{Allowed, is_unsafe, printable_lines};
+pub use printable::{Allowed, is_unsafe, on_one_line, printable_lines};
 pub use rules::LogRules;
 pub use seldom::SeldomLine;
 pub use writer::WriterUsage;

@@ -60,6 +60,11 @@ pub fn printable_lines(text: &str, allowed: Allowed) -> String {
     text.split('\n').map(|line| printable(line, allowed)).collect::<Vec<_>>().join("\n")
 }
 
+/// The text on one line: for each control character, and each that changes the direction of the text around it, a space.
+pub fn on_one_line(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(|c| if c == '\t' || is_unsafe(c) { ' ' } else { c })
+}
+
 /// Control characters but for the tab, separators of lines, and characters that change the direction of the text around them.
 pub fn is_unsafe(c: char) -> bool {
     matches!(c,
@@ -98,6 +103,12 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(printable(text, Allowed::Text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn on_one_line_each_unsafe_character_is_a_space() {
+        let line: String = on_one_line("a\tb\r\nc\u{9b}31m\u{202e}d é €").collect();
+        assert_eq!(line, "a b  c 31m d é €");
     }
 
     #[test]

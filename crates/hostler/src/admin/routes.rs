@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use hostler_engine::journal::on_one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -125,7 +126,7 @@ fn notes(member: &Value) -> String {
             notes.push(format!("{key} {value}"));
         }
     }
-    notes.join(", ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    on_one_line(&notes.join(", ")).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use hostler_engine::journal::on_one_line;
 use serde_json::Value;
 
 pub fn table(status: &Value) -> String {
@@ -332,7 +333,7 @@ pub(crate) fn text(value: &Value) -> &str {
 
 /// Text from a worker or a file, on one line.
 pub(crate) fn line(value: &Value) -> String {
-    text(value).chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    on_one_line(text(value)).collect()
 }
 
 fn plain(value: &Value) -> String {

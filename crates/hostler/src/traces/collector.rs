@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hostler_config::CollectorAddress;
+use hostler_engine::journal::on_one_line;
 use hostler_engine::proxy::{Connector, MemberProtocol, MemberTls};
 use hostler_wire::{Address, parse_http_date};
 use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
@@ -118,7 +119,7 @@ async fn read(answer: Response<Incoming>) -> Result<SpansTaken, SendError> {
         return Ok(SpansTaken::default());
     };
     let told = ExportTraceServiceResponse::decode(body.to_bytes()).unwrap_or_default().partial_success;
-    let words = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+    let words = |text: String| on_one_line(&text).take(200).collect();
     Ok(told.map_or_else(SpansTaken::default, |told| SpansTaken {
         rejected: told.rejected_spans,
         why: words(told.error_message),

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_engine::journal::on_one_line;
+
 use super::table::AdviceRow;
 
 /// One row of the table that holds now.
@@ -76,8 +78,7 @@ const LONGEST: usize = 120;
 
 /// Foreign text on one line, of limited length. If it is longer, it ends after a word, with a mark.
 pub(super) fn line(text: &str) -> String {
-    let mut line: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST + 1).collect();
+    let mut line: String = on_one_line(text).take(LONGEST + 1).collect();
     let Some((last, _)) = line.char_indices().nth(LONGEST) else { return line };
     let mut spaces = line.char_indices().filter(|(at, c)| *c == ' ' && *at <= last);
     // A text without spaces is cut where it is too long.

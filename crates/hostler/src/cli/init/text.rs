@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use hostler_config::file::Pool;
 use hostler_config::{Period, SHELL_OPERATORS};
+use hostler_engine::journal::on_one_line;
 
 use super::found::{FoundFiles, FoundPool};
 
@@ -227,7 +228,7 @@ fn comment(text: &mut String, sentence: &str) {
 
 /// On one line, and without characters that TOML does not allow in a comment.
 fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    on_one_line(text).collect()
 }
 
 fn capitalised(text: &str) -> String {

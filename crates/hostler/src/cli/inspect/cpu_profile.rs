@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use hostler_engine::journal::on_one_line;
 use serde::{Deserialize, Serialize};
 
 /// V8's names for time that belongs to no function.
@@ -177,9 +178,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 
 /// Name and place. The app chooses both, so control characters are replaced.
 fn describe(frame: &WrittenFrame) -> (String, String) {
-    let plain = |text: &str| -> String {
-        text.chars().take(NAME_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
-    };
+    let plain = |text: &str| -> String { on_one_line(text).take(NAME_LIMIT).collect() };
     let name =
         if frame.function_name.is_empty() { "(anonymous)".to_owned() } else { plain(&frame.function_name) };
     let file = plain(frame.url.strip_prefix("file://").unwrap_or(&frame.url));

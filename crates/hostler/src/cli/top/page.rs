@@ -1,5 +1,6 @@
 //! Lines of the screen of `hostler top`, written into a buffer. Knows no figures.
 
+use hostler_engine::journal::on_one_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -90,5 +91,5 @@ pub(super) fn row_text(screen: &Buffer, y: u16) -> String {
 
 /// The first characters of a text, without control characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect()
+    on_one_line(text).take(most).collect()
 }
