@@ -5,22 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use expect_test::{expect, expect_file};
-use hostler_worker::{Recycling, Slots, WorkerSettings};
+use hostler_worker::{Recycling, Slots};
 
-use super::site;
+use super::{site, workers};
 use crate::file::File;
 use crate::reference::EXAMPLE;
 use crate::{
-    Config, Endpoint, FairBy, Fallback, HostPattern, LoadedFile, LowIf, MatchPattern, PathPattern, Poison,
-    Policy, PoolMembers, Priority, Target,
+    Endpoint, FairBy, Fallback, HostPattern, LoadedFile, LowIf, MatchPattern, PathPattern, Poison, Policy,
+    PoolMembers, Priority, Target,
 };
-
-fn workers(config: &Config) -> &WorkerSettings {
-    match &config.pools[0].source {
-        PoolMembers::Workers(workers) => workers,
-        PoolMembers::Members(members) => panic!("members: {members:?}"),
-    }
-}
 
 #[test]
 fn defaults_are_those_of_the_reference() {

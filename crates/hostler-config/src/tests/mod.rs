@@ -30,8 +30,17 @@ mod when;
 use std::path::{Path, PathBuf};
 
 use expect_test::Expect;
+use hostler_worker::WorkerSettings;
 
-use super::{Config, ConfigErrors, Given, Invocation, LoadContext, Setting, load};
+use super::{Config, ConfigErrors, Given, Invocation, LoadContext, PoolMembers, Setting, load};
+
+/// The workers of the only pool.
+fn workers(config: &Config) -> &WorkerSettings {
+    match &config.pools[0].source {
+        PoolMembers::Workers(workers) => workers,
+        PoolMembers::Members(members) => panic!("members: {members:?}"),
+    }
+}
 
 /// A folder with a `hostler.toml`, and what it is started with.
 struct Site {

@@ -3,19 +3,11 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use hostler_worker::WorkerSettings;
 
-use super::{Given, Setting, site};
-use crate::{AccessLog, PoolMembers, load_admin};
+use super::{Given, Setting, site, workers};
+use crate::{AccessLog, load_admin};
 
 const POOL: &str = "pools.web.command = \"x\"\n";
-
-fn workers(config: &crate::Config) -> &WorkerSettings {
-    match &config.pools[0].source {
-        PoolMembers::Workers(workers) => workers,
-        PoolMembers::Members(members) => panic!("members: {members:?}"),
-    }
-}
 
 #[test]
 fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {

@@ -6,14 +6,8 @@ use std::time::Duration;
 
 use hostler_testkit::{Client, Site, Step, client_with_window, eventually, ok, text, upstream};
 
+use crate::slow_clients::{MIB, patterned};
 use crate::{in_front_of, site};
-
-const MIB: usize = 1 << 20;
-
-/// Bytes whose values show their position.
-fn patterned(size: usize) -> Vec<u8> {
-    (0..size).map(|n| (n % 251) as u8 ^ (n / 65_521) as u8).collect()
-}
 
 /// A site with files of these sizes, named after them.
 async fn files(sizes: &[usize], config: &str) -> (Site, PathBuf) {

@@ -5,14 +5,9 @@ use serde_json::{Value, json};
 use tokio::net::UnixDatagram;
 
 use super::proc;
-use super::site::{Site, app, configured, fixture, source};
+use super::site::{app, configured, fixture, source, worker};
 
 const ANSWERS: &str = "require('http').createServer((req, res) => res.end('mended')).listen(3000);";
-
-/// The first worker, once the condition holds.
-async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    eventually(what, async || site.workers().await.into_iter().next().filter(&is_so)).await
-}
 
 #[tokio::test]
 async fn a_crash_loop_backs_off_refuses_after_the_queue_timeout_and_recovers_when_the_app_is_mended() {

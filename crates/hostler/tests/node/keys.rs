@@ -1,21 +1,15 @@
 //! Configuration keys for workers: each takes effect.
 
 use hostler_testkit::eventually;
-use serde_json::Value;
 
 use super::load::Load;
-use super::site::{Plan, Site, app, source};
+use super::site::{Plan, app, source, worker};
 
 /// Timeouts that a slow or busy machine does not exceed.
 fn patient(plan: Plan) -> Plan {
     ["request_timeout=60s", "queue.timeout=60s", "queue.policy=fifo"]
         .iter()
         .fold(plan, |plan, setting| plan.option(&format!("pools.app.{setting}")))
-}
-
-/// The first worker, once the condition holds.
-async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    eventually(what, async || site.workers().await.into_iter().next().filter(&is_so)).await
 }
 
 #[tokio::test]

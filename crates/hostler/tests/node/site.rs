@@ -185,6 +185,11 @@ impl DerefMut for Site {
     }
 }
 
+/// The first worker, once the condition holds.
+pub async fn worker(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    eventually(what, async || site.workers().await.into_iter().next().filter(&is_so)).await
+}
+
 impl Site {
     /// Sends a request in the background. If the task is aborted, the client leaves.
     pub fn ask(&self, path: &str) -> JoinHandle<ReceivedAnswer> {
