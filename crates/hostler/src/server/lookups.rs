@@ -90,8 +90,6 @@ pub(super) struct NotRenewed {
 pub(super) trait Renewable: Send + Sync + Sized + 'static {
     /// The name of its section, for the log.
     const NAME: &'static str;
-    /// What it goes on with if the new data is invalid, for the log.
-    const ON_FAILURE: &'static str;
 
     /// The running service and the state of its files.
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)>;
@@ -110,7 +108,6 @@ pub(super) trait Renewable: Send + Sync + Sized + 'static {
 
 impl Renewable for Geo {
     const NAME: &'static str = "geo";
-    const ON_FAILURE: &'static str = "the data that was read before stays in use";
 
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.geo.clone()?, lookups.geo_read.clone()))
@@ -135,7 +132,6 @@ impl Renewable for Geo {
 
 impl Renewable for Postal {
     const NAME: &'static str = "postal";
-    const ON_FAILURE: &'static str = "the data that was read before stays in use";
 
     fn of(lookups: &LookupServices) -> Option<(Arc<Self>, Read)> {
         Some((lookups.postal.clone()?, lookups.postal_read.clone()))

@@ -70,7 +70,7 @@ async fn follow<T: Renewable>(
         Ok(Err(NotRenewed { why, may_pass })) => {
             // Logged once.
             if before.as_ref().is_none_or(|before| before.why != why) {
-                say(Level::Error, &format!("{why}; {}", T::ON_FAILURE));
+                say(Level::Error, &format!("{why}; the data that was read before stays in use"));
             }
             let wait = before.map_or(FIRST_RETRY, |before| LONGEST_RETRY.min(before.wait * 2));
             may_pass.then(|| PassingFailure { why, wait, again: Instant::now() + wait })
