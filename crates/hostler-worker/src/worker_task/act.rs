@@ -13,7 +13,7 @@ use crate::compile_cache::{self, CacheChoice};
 use crate::failed_boot;
 use crate::health;
 use crate::inspector::Diagnosis;
-use crate::lifecycle::{Action, KillReason, LifecycleEvent, PoolRole};
+use crate::lifecycle::{Action, KillReason, LifecycleEvent, LifecycleState, PoolRole};
 use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::news::WorkerNews;
@@ -87,11 +87,33 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
+    /// Chooses the settings of the boot that begins now, before its time limit begins.
+    pub(super) fn choose_settings(&mut self) {
+        if self.life.state() == LifecycleState::Queued {
+            self.booted_with = Some(self.settings_of_boot());
+            self.life.adopt(self.settings_of_life());
+        }
+    }
+
+    /// The newest settings. But while a restart replaces another program, the paths and the time of its boot are its own: the newest ones
+    /// are for its successor.
+    pub(super) fn settings_of_life(&self) -> Arc<WorkerSettings> {
+        let newest = Arc::clone(&self.settings.borrow());
+        match &self.booted_with {
+            Some(own) if !own.boots_like(&newest) => Arc::new(WorkerSettings {
+                health: own.health.clone(),
+                warmup: own.warmup.clone(),
+                start_timeout: own.start_timeout,
+                ..(*newest).clone()
+            }),
+            _ => newest,
+        }
+    }
+
     fn spawn(&mut self) -> Option<LifecycleEvent> {
         let shared = &self.shared;
-        let settings = self.settings_of_boot();
+        let settings = self.booted_with.clone().unwrap_or_else(|| self.settings_of_boot());
         self.served = false;
-        self.booted_with = Some(Arc::clone(&settings));
         let started = shared.context.folder(&self.log).and_then(|folder| {
             let compile_cache = self.compile_cache(&settings, folder.path());
             let spawn = Spawn {
@@ -149,7 +171,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     pub(super) fn check_health(&mut self) {
-        let path = self.settings.borrow().health.clone();
+        let path = self.settings_of_life().health.clone();
         if let (Some(running), Some(path)) = (&mut self.running, path)
             && let Some(address) = running.address.clone()
         {
@@ -161,11 +183,11 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     pub(super) fn warm_up(&mut self) {
         let Some(until) = self.life.warm_by() else { return };
-        let at_once = self.warmups_at_once();
+        let (at_once, paths) = (self.warmups_at_once(), self.settings_of_life().warmup.clone());
         if let Some(running) = &mut self.running
             && let Some(address) = running.address.clone()
         {
-            let (probe, paths) = (Arc::clone(&self.shared.probe), self.settings.borrow().warmup.clone());
+            let probe = Arc::clone(&self.shared.probe);
             let ways = (self.log.clone(), self.news_sender.of_generation(self.status.generation));
             running.ask(health::warm_up(probe, address, (paths, at_once), until, ways));
         }
@@ -226,7 +248,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.status.hung_at = Some(Instant::now());
                 self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
             }
-            let complaint = running.complaint(why, &self.settings.borrow());
+            let complaint = running.complaint(why, &self.settings_of_life());
             let (pid, tail) = (running.pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
             if why == KillReason::StartTimeout {

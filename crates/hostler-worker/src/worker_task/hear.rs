@@ -73,7 +73,13 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             capacity.apply(&membership.gauge(), settings.slots);
         }
         self.status.slots = settings.slots;
-        self.life.adopt(settings);
+        // What needs no boot holds for this process, and for its next boot.
+        for own in [&mut self.booted_with, &mut self.known_good].into_iter().flatten() {
+            if own.boots_like(&settings) {
+                *own = Arc::clone(&settings);
+            }
+        }
+        self.life.adopt(self.settings_of_life());
         self.tell_cpus();
         if self.life.awaits_health() {
             // The path may be another one.
@@ -151,6 +157,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn hear(&mut self, news: WorkerNews) -> Option<LifecycleEvent> {
         if let WorkerNews::Turn(turn) = news {
             self.turn = Some(turn);
+            self.choose_settings();
             return Some(LifecycleEvent::Turn);
         }
         let running = self.running.as_mut()?;

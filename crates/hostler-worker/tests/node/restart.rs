@@ -184,6 +184,47 @@ async fn an_old_worker_that_dies_during_its_replacement_does_not_stop_the_restar
 }
 
 #[tokio::test]
+async fn an_old_worker_that_boots_during_a_restart_is_checked_by_the_health_path_of_its_own_program() {
+    let app = |path: &str| {
+        format!(
+            "require('http').createServer((req, res) => {{
+               res.statusCode = req.url === '{path}' ? 200 : 503;
+               res.end();
+             }}).listen(3000);"
+        )
+    };
+    // The new program listens when a file `go` exists.
+    let new = format!(
+        "const look = setInterval(() => {{ if (require('fs').existsSync('go')) {{ clearInterval(look); {} }} }}, 10);",
+        app("/new")
+    );
+    let plan = test_pool(&app("/old")).file("new.js", &new);
+    let plan = plan.with(|settings| (settings.count, settings.health) = (2, Some("/old".into())));
+    let test_pool = plan.started().await;
+    let newer = WorkerSettings {
+        command: vec!["node".into(), "new.js".into()],
+        health: Some("/new".into()),
+        ..test_pool.settings.clone()
+    };
+    assert_eq!(test_pool.workers.update(newer), SettingsChange::NeedsRestart);
+    let restarted = test_pool.workers.restart();
+    eventually("a successor boots", || {
+        test_pool.workers.snapshot().iter().filter(|w| w.pid.is_some()).count() == 3
+    })
+    .await;
+    let last = |test_pool: &TestPool| test_pool.workers.snapshot().pop().unwrap();
+    signal(last(&test_pool).pid.unwrap(), Signal::KILL);
+    eventually("the old program is healthy again", || {
+        let worker = last(&test_pool);
+        (worker.index, worker.generation, worker.state) == (2, 2, WorkerState::Ready)
+    })
+    .await;
+    test_pool.write("go", "");
+    assert_eq!(timeout(2 * TIME_LIMIT, restarted).await.unwrap().unwrap().workers, 2);
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn behind_npm_a_restart_loses_nothing_either() {
     let test_pool = test_pool(&version("old"))
         .file("package.json", r#"{"scripts":{"start":"node app.js"}}"#)
