@@ -31,6 +31,14 @@ pub enum Purge {
 }
 
 impl Purge {
+    /// All entries of this key. A purge is text: of a key that is not UTF-8 it has the part before the first other byte, as a prefix.
+    pub fn of_key(key: &[u8]) -> Self {
+        match std::str::from_utf8(key) {
+            Ok(key) => Self::Url(key.to_owned()),
+            Err(error) => Self::Prefix(String::from_utf8_lossy(&key[..error.valid_up_to()]).into_owned()),
+        }
+    }
+
     /// Whether the purge matches this entry.
     pub fn matches<H>(&self, key: &[u8], entry: &Entry<H>) -> bool {
         match self {
@@ -40,7 +48,7 @@ impl Purge {
     }
 
     /// The bytes of its text.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Url(text) | Self::Prefix(text) | Self::Tag(text) => text.len(),
             Self::All => 0,

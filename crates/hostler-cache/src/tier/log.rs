@@ -58,11 +58,7 @@ impl PurgeLog {
     pub fn change(&mut self, index: usize, key: &[u8]) {
         match std::str::from_utf8(key) {
             Ok(key) => self.pages[index].change(key),
-            // The part of the key that is valid UTF-8.
-            Err(error) => {
-                let valid = String::from_utf8_lossy(&key[..error.valid_up_to()]).into_owned();
-                return self.add(Purge::Prefix(valid));
-            }
+            Err(_) => return self.add(Purge::of_key(key)),
         }
         if let Some(keys) = self.pages[index].too_many_pending() {
             // The server may be away for hours.

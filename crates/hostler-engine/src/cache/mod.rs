@@ -8,11 +8,12 @@ mod incoming_body;
 mod lines;
 mod parts;
 mod shared;
+mod telling;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_cache::{
     Cache, CachingRules, Flights, Freshness, NotStored, Query, Tier, Vary, varies_by_each_request,
 };
@@ -25,8 +26,10 @@ pub use head::{freshened, not_modified, part, size, stored};
 pub use incoming_body::{BodyFeed, BodyReading, FillOutcome, IncomingBody};
 pub use lines::HeadLines;
 pub use parts::parts;
+pub use telling::Telling;
 
 use crate::journal::{Journal, Level};
+use telling::Untold;
 
 pub type Entry = hostler_cache::Entry<ResponseHead>;
 
@@ -43,13 +46,16 @@ pub struct SharedCache {
     pub flights: Arc<Flights<FetchOutcome>>,
     /// For the access lines of fetches that no client waits for.
     pub journal: Journal,
+    /// What unsafe methods have made void, for each other process of an upgrade. Empty without one.
+    untold: ArcSwap<Vec<Arc<Untold>>>,
 }
 
 impl SharedCache {
     /// An empty cache of this size. No entry may be larger than `max_entry`.
     pub fn new(bytes: u64, max_entry: usize, journal: Journal) -> Self {
         let memory = Arc::new(Cache::new(bytes, max_entry));
-        Self { memory, tier: ArcSwapOption::empty(), flights: Flights::new(ALONE_MS), journal }
+        let (tier, untold) = (ArcSwapOption::empty(), ArcSwap::default());
+        Self { memory, tier, flights: Flights::new(ALONE_MS), journal, untold }
     }
 }
 

@@ -97,6 +97,7 @@ impl SharedCache {
     /// The same for a route that stores nothing: its requests join no fetch that began before.
     pub fn forget_in_memory(&self, key: &[u8]) {
         self.memory.forget(key, Tick::now());
+        self.untold.load().iter().for_each(|untold| untold.add([Purge::of_key(key)]));
     }
 
     /// Marks the start of a fetch for this key, so that a purge during the fetch takes effect.

@@ -1,7 +1,7 @@
 //! The messages between a process and its successor, and the sockets that are passed with them. Does not know what either side does next.
 //!
 //! ```text
-//! predecessor  Sockets.. NoMore                Begin          (from here on the successor is not killed any more)
+//! predecessor  Sockets.. NoMore                Begin          Purged..   (from `Begin` on the successor is not killed any more)
 //! successor                       Ready / Failed       Begun  Purged..  Stopping
 //! ```
 
@@ -57,7 +57,8 @@ pub(super) enum SuccessorMessage {
     },
     /// The successor accepts connections.
     Begun,
-    /// The successor was told to remove stored answers. The predecessor may still answer from its own memory. An older one has closed its end.
+    /// The sender was told to remove stored answers, or an unsafe method has made them void there. The receiver answers from a memory of its own.
+    /// An older predecessor has closed its end. An older successor reads nothing.
     Purged { purges: Vec<Purge> },
     /// The successor was told to stop. An older predecessor has closed its end.
     Stopping,

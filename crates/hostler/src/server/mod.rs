@@ -46,6 +46,7 @@ use std::time::Duration;
 
 use admin_task::AdminTask;
 use hostler_config::{AccessLog, Config, Invocation, ListenAddress};
+use hostler_engine::cache::Telling;
 use hostler_engine::journal::{Journal, Level, LogFormat, is_coloured};
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
@@ -145,9 +146,9 @@ async fn serve(
         // A stop before the first client is no failure.
         return handover.map_or(Ok(()), |_| Err(StartError::TakeOver(error)));
     }
-    let OpenedServer { data_plane, mut commands, admin } = open(&running)?;
+    let OpenedServer { data_plane, mut commands, admin, telling } = open(&running)?;
     let is_successor = handover.is_some();
-    Handover::begun(handover.as_deref()).await;
+    upgrade::begun(handover.clone(), telling).await;
     let booting = tell_when_ready(&running, &notify, is_successor);
     development::begin(&running)?;
     let announcement = announce::begin(&running);
@@ -317,11 +318,14 @@ struct OpenedServer {
     data_plane: DataPlane,
     commands: mpsc::UnboundedReceiver<PendingCommand>,
     admin: AdminTask,
+    /// None without a predecessor.
+    telling: Option<Telling>,
 }
 
 /// Starts to accept clients and commands.
 fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
     let listeners = running.listeners.load_full().expect("invariant: they are taken only when Hostler stops");
+    let telling = running.predecessor.as_ref().map(|_| Telling::begin(&running.shared_cache));
     let shares = listeners.by_thread(running.pool_context.threads)?;
     let data_plane = DataPlane::start(
         shares,
@@ -365,7 +369,7 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
             running.journal.event(Level::Info, &told);
         }
     }
-    Ok(OpenedServer { data_plane, commands: received, admin })
+    Ok(OpenedServer { data_plane, commands: received, admin, telling })
 }
 
 fn journal(config: &Config, environment: &Environment) -> Result<Journal, StartError> {

@@ -125,6 +125,20 @@ impl Handover {
         Self::report(of, &SuccessorMessage::Stopping).await;
     }
 
+    /// Passes on what unsafe methods have made void. False if the predecessor has ended. Waits as long as it reads nothing.
+    pub async fn tell(&self, purges: Vec<Purge>) -> bool {
+        self.0.send(&SuccessorMessage::purged(purges)).await.is_ok()
+    }
+
+    /// What unsafe methods have made void in the predecessor. None if it has ended.
+    pub async fn hear(&self) -> Option<Vec<Purge>> {
+        loop {
+            if let (SuccessorMessage::Purged { purges }, _) = self.0.receive().await.ok()?? {
+                return Some(purges);
+            }
+        }
+    }
+
     /// Passes purges on, if there was a predecessor: it answers from its memory until its last client has left.
     pub async fn purged(of: Option<&Self>, purges: Vec<Purge>) {
         Self::report(of, &SuccessorMessage::purged(purges)).await;
@@ -137,7 +151,7 @@ impl Handover {
         }
     }
 
-    /// Waits for the end of the predecessor, which says nothing more.
+    /// Waits for the end of the predecessor. What it says is not needed any more.
     pub async fn ended(&self) {
         while let Ok(Some(_)) = self.0.receive().await {}
     }
@@ -153,6 +167,19 @@ fn unexpected(word: Option<SuccessorMessage>) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_a_predecessor_has_said_before_its_end_is_heard() {
+        let (ours, theirs) = channel::pair().unwrap();
+        let (handover, theirs) = (Handover(ours), Channel::new(theirs).unwrap());
+        let purges = vec![Purge::Url("a.test/page".into())];
+        theirs.send(&SuccessorMessage::purged(purges.clone())).await.unwrap();
+        assert!(handover.tell(purges.clone()).await, "it is not read");
+        drop(theirs);
+        assert!(!handover.tell(purges.clone()).await);
+        assert_eq!(handover.hear().await, Some(purges));
+        assert_eq!(handover.hear().await, None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_predecessor_that_reads_nothing_does_not_hold_up_a_stop() {

@@ -139,6 +139,11 @@ impl Successor {
         }
     }
 
+    /// Passes on what unsafe methods have made void. False if it has ended. Waits as long as it reads nothing.
+    pub async fn tell(&self, purges: Vec<Purge>) -> bool {
+        self.channel.send(&SuccessorMessage::purged(purges)).await.is_ok()
+    }
+
     /// The next message. None if it has ended.
     pub async fn says(&self) -> Option<SuccessorMessage> {
         self.channel.receive().await.ok()?.map(|(word, _)| word)

@@ -1,11 +1,13 @@
-//! An upgrade as the old process sees it. Does not know what the new one does.
+//! An upgrade as the old process sees it, and what each process tells the other one afterwards. Does not know what the other one does.
 
+use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hostler_engine::cache::Telling;
 use hostler_engine::journal::Level;
 
 use super::boot;
@@ -60,11 +62,13 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     refuse_if_lost(running)?;
     refuse_if_restarted(running, restarts)?;
     let purges = running.shared_cache.undelivered();
+    // From its first client on.
+    let telling = Telling::begin(&running.shared_cache);
     running.takeover.send_replace(Takeover::Begins(pid));
     let begun = new.begin(newest.as_ref(), purges, BEGIN_LIMIT).await;
     running.takeover.send_replace(if begun.is_ok() { Takeover::Done(pid) } else { Takeover::NotYet });
     begun.map_err(|error| failed(&error))?;
-    tokio::spawn(follow(new, running.clone()));
+    tokio::spawn(follow(new, telling, running.clone()));
     if let Some(free_cpus) = free_cpus {
         free_cpus.for_good();
     }
@@ -100,19 +104,51 @@ fn refuse_if_restarted(running: &RunningServer, before: usize) -> Result<(), Com
     }
 }
 
-/// A stop is for both processes, and so is a purge. The channel stays open as long as this one lives, so that the successor sees its end.
-async fn follow(successor: Successor, running: Arc<RunningServer>) {
-    while let Some(word) = successor.says().await {
-        match word {
-            SuccessorMessage::Stopping => running.successor_stops.notify_one(),
-            SuccessorMessage::Purged { purges } => {
-                Handover::purged(running.predecessor.as_deref(), purges.clone()).await;
-                running.shared_cache.purge_memory(purges).await;
+/// A stop is for both processes, and so are a purge and what unsafe methods make void. The channel stays open as long as this one lives, so that
+/// the successor sees its end.
+async fn follow(successor: Successor, telling: Telling, running: Arc<RunningServer>) {
+    let tells = async {
+        while successor.tell(telling.next().await).await {}
+        // What it has said before its end is still heard.
+        pending::<()>().await
+    };
+    let hears = async {
+        while let Some(word) = successor.says().await {
+            match word {
+                SuccessorMessage::Stopping => running.successor_stops.notify_one(),
+                SuccessorMessage::Purged { purges } => telling.heard(purges).await,
+                _ => {}
             }
-            _ => {}
         }
+    };
+    tokio::select! {
+        () = tells => {}
+        () = hears => {}
     }
-    std::future::pending().await
+    drop(telling);
+    pending().await
+}
+
+/// In the new process: it accepts connections. From now on both tell each other what unsafe methods make void, until the old one has ended.
+pub(super) async fn begun(predecessor: Option<Arc<Handover>>, telling: Option<Telling>) {
+    // First, because the old one waits for this message.
+    Handover::begun(predecessor.as_deref()).await;
+    let (Some(predecessor), Some(telling)) = (predecessor, telling) else { return };
+    tokio::spawn(async move {
+        let tells = async {
+            while predecessor.tell(telling.next().await).await {}
+            pending::<()>().await
+        };
+        let hears = async {
+            while let Some(purges) = predecessor.hear().await {
+                telling.heard(purges).await;
+            }
+        };
+        tokio::select! {
+            () = tells => {}
+            () = hears => {}
+        }
+    });
 }
 
 /// A file with the registered routes.

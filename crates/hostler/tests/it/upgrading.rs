@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hostler_testkit::{Site, Step, client, eventually, text, try_client, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, text, try_client, upstream};
 
 use crate::cache_hits::{numbered, with_cache};
 use crate::in_front_of;
@@ -136,4 +136,52 @@ async fn a_purge_after_an_upgrade_reaches_the_last_connections_of_the_old_proces
         (answer.body == b"2").then_some(())
     })
     .await;
+}
+
+/// The old process closes each connection after its next answer.
+fn is_of_the_new_one(answer: &ReceivedAnswer) -> bool {
+    answer.field("connection").is_none()
+}
+
+#[tokio::test]
+async fn an_unsafe_method_after_an_upgrade_reaches_the_last_connections_of_the_old_process() {
+    let app = upstream().script(numbered(|_, _| "Cache-Control: max-age=1000\r\n".into())).start().await;
+    let site = with_cache(&app).await;
+    let mut kept = Vec::new();
+    for _ in 0..50 {
+        let mut client = site.connect().await;
+        client.get("/").await.assert_ok("1");
+        kept.push(client);
+    }
+    upgrade(&site).await;
+    eventually("the new one to get a POST", async || {
+        // Not for the page itself: the old one may still accept a connection.
+        is_of_the_new_one(&site.post("/other", "new").await).then_some(())
+    })
+    .await;
+    site.post("/", "new").await.assert_status(200);
+    eventually("an answer from after the POST", async || {
+        let answer = kept.pop().expect("a connection is left").get("/").await;
+        (answer.body != b"1").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unsafe_method_of_the_old_process_reaches_the_new_one() {
+    let app = upstream().script(numbered(|_, _| "Cache-Control: max-age=1000\r\n".into())).start().await;
+    let site = with_cache(&app).await;
+    let mut kept = site.connect().await;
+    kept.get("/other").await.assert_ok("1");
+    upgrade(&site).await;
+    let before = eventually("an answer that the new one has stored", async || {
+        let (first, second) = (site.get("/").await, site.get("/").await);
+        let is_stored = is_of_the_new_one(&first) && first.body == second.body;
+        (is_stored && is_of_the_new_one(&second)).then_some(second.body)
+    })
+    .await;
+    let answer = kept.post("/", "new").await;
+    assert!(!is_of_the_new_one(answer.assert_status(200)));
+    eventually("an answer from after the POST", async || (site.get("/").await.body != before).then_some(()))
+        .await;
 }

@@ -1,0 +1,155 @@
+//! What unsafe methods make void, for the other process of an upgrade: it answers the last requests of its clients from a memory of its own.
+//! Knows no processes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hostler_cache::Purge;
+use tokio::sync::Notify;
+
+use super::SharedCache;
+
+/// The most bytes that wait to be told. More become one purge of everything: the other process has read nothing for long.
+const MOST_BYTES: usize = 32 * 1024;
+/// So much longer than its text is a purge in a message, about.
+const AROUND: usize = 16;
+
+/// What another process has not been told yet.
+#[derive(Default)]
+pub struct Untold {
+    waiting: Mutex<WaitingPurges>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct WaitingPurges {
+    purges: BTreeSet<Purge>,
+    bytes: usize,
+}
+
+impl Untold {
+    /// Adds purges that this process knows already.
+    pub fn add(&self, purges: impl IntoIterator<Item = Purge>) {
+        let mut waiting = self.waiting();
+        purges.into_iter().for_each(|purge| waiting.add(purge));
+        drop(waiting);
+        self.news.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, WaitingPurges> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingPurges {
+    fn add(&mut self, purge: Purge) {
+        if self.purges.contains(&Purge::All) {
+            return;
+        }
+        let bytes = purge.bytes() + AROUND;
+        if self.purges.insert(purge) {
+            self.bytes += bytes;
+        }
+        if self.bytes > MOST_BYTES {
+            self.purges = BTreeSet::from([Purge::All]);
+        }
+    }
+}
+
+/// Notes what becomes void as long as it lives, for one other process.
+pub struct Telling {
+    shared_cache: Arc<SharedCache>,
+    untold: Arc<Untold>,
+}
+
+impl Telling {
+    /// Begins to note.
+    pub fn begin(shared_cache: &Arc<SharedCache>) -> Self {
+        let untold = Arc::<Untold>::default();
+        shared_cache.untold.rcu(|all| all.iter().chain([&untold]).cloned().collect::<Vec<_>>());
+        Self { shared_cache: shared_cache.clone(), untold }
+    }
+
+    /// Waits until something has become void, and takes all of it.
+    pub async fn next(&self) -> Vec<Purge> {
+        loop {
+            let taken = std::mem::take(&mut *self.untold.waiting());
+            if !taken.purges.is_empty() {
+                return taken.purges.into_iter().collect();
+            }
+            self.untold.news.notified().await;
+        }
+    }
+
+    /// The other process has told this. It is void here as well, and a third process hears of it.
+    pub async fn heard(&self, purges: Vec<Purge>) {
+        for other in self.shared_cache.untold.load().iter() {
+            if !Arc::ptr_eq(other, &self.untold) {
+                other.add(purges.iter().cloned());
+            }
+        }
+        self.shared_cache.purge_memory(purges).await;
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        let is_other = |other: &&Arc<Untold>| !Arc::ptr_eq(other, &self.untold);
+        self.shared_cache.untold.rcu(|all| all.iter().filter(is_other).cloned().collect::<Vec<_>>());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Journal, LogFormat};
+
+    fn cache() -> Arc<SharedCache> {
+        let journal =
+            Journal::new(LogFormat::Json, false, std::fs::File::create("/dev/null").unwrap()).unwrap();
+        Arc::new(SharedCache::new(1 << 20, 1 << 16, journal))
+    }
+
+    fn url(key: &str) -> Purge {
+        Purge::Url(key.into())
+    }
+
+    #[tokio::test]
+    async fn each_other_process_gets_all_that_became_void_since_it_was_told_last() {
+        let cache = cache();
+        cache.forget(b"a.test/before");
+        let (older, newer) = (Telling::begin(&cache), Telling::begin(&cache));
+        cache.forget(b"a.test/2");
+        cache.forget_in_memory(b"a.test/1");
+        cache.forget(b"a.test/2");
+        assert_eq!(older.next().await, [url("a.test/1"), url("a.test/2")]);
+        cache.forget(b"b.test/\xff?x=1");
+        assert_eq!(older.next().await, [Purge::Prefix("b.test/".into())]);
+        drop(older);
+        assert_eq!(cache.untold.load().len(), 1, "nothing is kept for a process that has ended");
+        let told = newer.next().await;
+        assert_eq!(told, [url("a.test/1"), url("a.test/2"), Purge::Prefix("b.test/".into())]);
+    }
+
+    #[tokio::test]
+    async fn what_one_process_tells_goes_to_the_third_one_and_not_back() {
+        let cache = cache();
+        let (older, newer) = (Telling::begin(&cache), Telling::begin(&cache));
+        newer.heard(vec![url("a.test/told")]).await;
+        cache.forget(b"a.test/own");
+        assert_eq!(older.next().await, [url("a.test/own"), url("a.test/told")]);
+        assert_eq!(newer.next().await, [url("a.test/own")]);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_reads_nothing_costs_little_and_loses_everything() {
+        let cache = cache();
+        let other = Telling::begin(&cache);
+        for number in 0..MOST_BYTES {
+            cache.forget(format!("a.test/{number}").as_bytes());
+        }
+        assert_eq!(other.next().await, [Purge::All]);
+        cache.forget(b"a.test/later");
+        assert_eq!(other.next().await, [url("a.test/later")]);
+    }
+}
