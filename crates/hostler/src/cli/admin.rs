@@ -1,5 +1,6 @@
 //! The admin listener of a running Hostler, as a client. Does not know the commands.
 
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::admin::note::{self, NotedHostler};
 
 /// The status of a command whose arguments are wrong.
 pub(super) const BAD_REQUEST: u16 = 400;
+/// The status of a request that needs the token.
+const UNAUTHORIZED: u16 = 401;
 /// The status of a request that the rules of the listener refuse.
 const FORBIDDEN: u16 = 403;
 /// The time limit of a question.
@@ -79,6 +82,13 @@ impl Admin {
                 "hostler {command}: server.admin cannot be read because of this, so {address} is asked: {whose}"
             ));
         }
+        if let (ListenAddress::Tcp(at), Ok(Some(_))) = (&address, &token)
+            && is_elsewhere(at.ip())
+        {
+            complain(format_args!(
+                "hostler {command}: the admin token crosses the network to {address} unencrypted; `ssh -L` to a loopback address protects it"
+            ));
+        }
         Ok(Self { command, address, token })
     }
 
@@ -89,17 +99,24 @@ impl Admin {
         }
     }
 
-    /// Sends GET with the token.
+    /// Sends GET, as [`Self::look`] does.
     pub fn get(&self, path: &str) -> Result<WholeAnswer, String> {
-        let authorization = self.authorization();
-        let fields = fields(authorization.as_deref());
-        self.ask(async { ask(&self.address(), path, &fields, TIME_LIMIT).await })
+        self.ask(self.look(path, TIME_LIMIT))
     }
 
-    /// Sends GET with the token, in the runtime of the caller.
+    /// Sends GET, in the runtime of the caller. Reading needs the token only where other machines can connect, so it is sent only if Hostler
+    /// wants it.
     pub async fn look(&self, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
-        let authorization = self.authorization();
-        ask(&self.address(), path, &fields(authorization.as_deref()), time_limit).await
+        let address = self.address();
+        let answer = ask(&address, path, &[], time_limit).await?;
+        match self.authorization() {
+            Some(authorization) if answer.status == UNAUTHORIZED => {
+                // Another program may want a password of its own.
+                self.is_alive().await?;
+                ask(&address, path, &[("Authorization", &authorization)], time_limit).await
+            }
+            _ => Ok(answer),
+        }
     }
 
     /// Sends POST with the token.
@@ -173,9 +190,11 @@ impl Admin {
     pub fn complaint(&self, answer: &WholeAnswer) -> String {
         let text = String::from_utf8_lossy(&answer.body);
         match (answer.status, &self.token, text.trim()) {
-            (401, Ok(Some(AdminToken { source, .. })), _) => format!("the admin token in {source} is wrong"),
-            (401, Err(why), _) => format!("this Hostler wants its admin token: {why}"),
-            (401, Ok(None), _) => format!(
+            (UNAUTHORIZED, Ok(Some(AdminToken { source, .. })), _) => {
+                format!("the admin token in {source} is wrong")
+            }
+            (UNAUTHORIZED, Err(why), _) => format!("this Hostler wants its admin token: {why}"),
+            (UNAUTHORIZED, Ok(None), _) => format!(
                 "this Hostler wants its admin token: set {ADMIN_TOKEN_VARIABLE}, or name its file with --admin-token-file"
             ),
             (BAD_REQUEST | FORBIDDEN, _, text) if is_sentence(text) => text.to_owned(),
@@ -243,6 +262,12 @@ pub(super) struct AdminQuestion {
     pub as_text: fn(&Value) -> String,
 }
 
+/// Whether an address is that of another machine. This one can listen on its own addresses.
+fn is_elsewhere(ip: IpAddr) -> bool {
+    let ip = ip.to_canonical();
+    !ip.is_loopback() && !ip.is_unspecified() && UdpSocket::bind((ip, 0)).is_err()
+}
+
 /// Hostler's own texts have one line.
 fn is_sentence(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('<') && !text.contains('\n')
@@ -289,6 +314,27 @@ mod tests {
         (listener, Admin { command: "heap", address, token: Ok(None) })
     }
 
+    fn with_token(admin: Admin) -> Admin {
+        let (token, source) = (Secret("hush".into()), "a file".into());
+        Admin { token: Ok(Some(AdminToken { token, source, warning: None })), ..admin }
+    }
+
+    /// Answers with these statuses, each on a connection of its own. Returns the path of each request, and whether it had the token.
+    async fn answers(listener: &TcpListener, statuses: &[u16]) -> Vec<(String, bool)> {
+        let mut seen = Vec::new();
+        for status in statuses {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap().into());
+            }
+            seen.push((head.split(' ').nth(1).unwrap().to_owned(), head.contains("hush")));
+            let answer = format!("HTTP/1.1 {status} Some\r\nContent-Length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        seen
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_hostler_that_stops_to_answer_is_noticed() {
         // The system accepts connections, and nobody answers.
@@ -300,21 +346,39 @@ mod tests {
 
     #[tokio::test]
     async fn a_hostler_that_answers_is_alive_and_the_question_has_no_token() {
-        let (listener, mut admin) = listener().await;
-        let (token, source) = (Secret("hush".into()), "a file".into());
-        admin.token = Ok(Some(AdminToken { token, source, warning: None }));
-        let answering = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") {
-                head.push(stream.read_u8().await.unwrap().into());
-            }
-            // An app gets it if the address is a wrong one.
-            assert!(head.starts_with("GET /health/live ") && !head.contains("hush"), "{head}");
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
-            stream
-        };
-        let (alive, _stream) = tokio::join!(admin.is_alive(), answering);
+        let (listener, admin) = listener().await;
+        let admin = with_token(admin);
+        let (alive, seen) = tokio::join!(admin.is_alive(), answers(&listener, &[200]));
         alive.unwrap();
+        // An app gets it if the address is a wrong one.
+        assert_eq!(seen, [("/health/live".to_owned(), false)]);
+    }
+
+    #[tokio::test]
+    async fn a_question_has_the_token_only_if_a_hostler_wants_it() {
+        let (listener, admin) = listener().await;
+        let admin = with_token(admin);
+        let (plain, alive) = (("/status".to_owned(), false), ("/health/live".to_owned(), false));
+        let (answer, seen) = tokio::join!(admin.look("/status", TIME_LIMIT), answers(&listener, &[200]));
+        assert_eq!((answer.unwrap().status, &seen[..]), (200, &[plain.clone()][..]));
+
+        let statuses = [401, 200, 200];
+        let (answer, seen) = tokio::join!(admin.look("/status", TIME_LIMIT), answers(&listener, &statuses));
+        let told = ("/status".to_owned(), true);
+        assert_eq!((answer.unwrap().status, seen), (200, vec![plain.clone(), alive.clone(), told]));
+
+        // An app with a password of its own.
+        let (answer, seen) = tokio::join!(admin.look("/status", TIME_LIMIT), answers(&listener, &[401, 404]));
+        assert!(answer.unwrap_err().ends_with("is it server.admin?"));
+        assert_eq!(seen, [plain, alive]);
+    }
+
+    #[test]
+    fn the_addresses_of_this_machine_are_not_elsewhere() {
+        for here in ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::"] {
+            assert!(!is_elsewhere(here.parse().unwrap()), "{here}");
+        }
+        // For documentation only (RFC 5737).
+        assert!(is_elsewhere("192.0.2.1".parse().unwrap()));
     }
 }
