@@ -1,5 +1,7 @@
 //! The meaning of `[geo]`. Knows no requests.
 
+use std::path::Path;
+
 use hostler_lookup::Mapping;
 use hostler_lookup::geo::GeoDatabases;
 
@@ -9,13 +11,14 @@ use crate::file;
 use crate::resolved::Geo;
 
 impl Resolver<'_> {
-    /// The meaning of `[geo]`. `None` if it is not written.
-    pub(super) fn geo(&mut self, written: Option<&file::Geo>) -> Option<Geo> {
+    /// The meaning of `[geo]`. `None` if it is not written. A reload looks at the databases while requests are served, so it looks at copies:
+    /// a program that writes into a mapped file would end Hostler.
+    pub(super) fn geo(&mut self, written: Option<&file::Geo>, temp_dir: &Path) -> Option<Geo> {
         let written = written?;
         let section = KeyPath::of("geo");
         let databases = self.data_files(&section, "databases", &written.databases);
         if databases.len() == written.databases.0.len()
-            && let Err(error) = GeoDatabases::open(&databases, Mapping::InPlace)
+            && let Err(error) = GeoDatabases::open(&databases, Mapping::Copy(temp_dir))
         {
             let index = databases.iter().position(|path| path == error.path()).unwrap_or(0);
             self.refuse(&self.item(&section.key("databases"), index), error);

@@ -66,7 +66,8 @@ impl Resolver<'_> {
         let cache = self.cache(&file.cache);
         let log = self.log(&file.log);
         let traces = self.traces(&file.traces);
-        let (geo, postal) = (self.geo(file.geo.as_ref()), self.postal(file.postal.as_ref()));
+        let geo = self.geo(file.geo.as_ref(), &server.temp_dir);
+        let postal = self.postal(file.postal.as_ref());
         let registrar = self.registrar(&file, &server);
         let platform = match &file.platform {
             Some(written) => Some(platform::resolve(self, written)),

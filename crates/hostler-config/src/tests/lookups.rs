@@ -28,6 +28,18 @@ fn a_route_with_geo_needs_data_and_data_needs_a_route() {
     site.says(expect!["hostler.toml:2:13: geo.databases: FOLDER/a.mmdb: invalid database: could not find MaxMind DB metadata in file"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_database_is_checked_in_a_copy_that_no_program_can_make_shorter() {
+    // It can be mapped, but a read at its beginning fails.
+    check(
+        "[geo]\ndatabases = \"/proc/self/mem\"\n[[routes]]\nmatch = \"*\"\ngeo = true\n",
+        expect![
+            "hostler.toml:2:13: geo.databases: /proc/self/mem: cannot be read: Input/output error (os error 5)"
+        ],
+    );
+}
+
 #[test]
 fn a_lookup_set_to_false_makes_no_route() {
     check(

@@ -3,14 +3,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_config::{Config, MatchPattern, PathPattern};
 use hostler_engine::journal::{Journal, Level};
 use hostler_native::Native;
 use hostler_native::geo::Geo;
 use hostler_native::postal::Postal;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use super::file_stamp::Read;
+
+/// How often replaced data is checked until no request uses it any more.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Default)]
 pub(super) struct LookupServices {
@@ -57,6 +63,12 @@ impl LookupServices {
         Ok(Self { geo, postal, geo_read, postal_read })
     }
 
+    /// Frees what `kept` does not have, when no request uses it any more.
+    pub fn free(&self, kept: &Self) {
+        free(self.geo.as_ref(), kept.geo.as_ref());
+        free(self.postal.as_ref(), kept.postal.as_ref());
+    }
+
     /// The native answers of a route.
     pub fn native(&self, pattern: &MatchPattern, geo: bool, postal: bool) -> Native {
         let prefix = match &pattern.path {
@@ -65,6 +77,21 @@ impl LookupServices {
         };
         Native::new(self.geo.clone().filter(|_| geo), self.postal.clone().filter(|_| postal), prefix.into())
     }
+}
+
+/// On a blocking thread: to unmap a large file takes milliseconds. The last request that uses it would do so on its data-plane thread.
+fn free<T: Send + Sync + 'static>(replaced: Option<&Arc<T>>, kept: Option<&Arc<T>>) {
+    let Some(replaced) = replaced.cloned() else { return };
+    if kept.is_some_and(|kept| Arc::ptr_eq(kept, &replaced)) {
+        return;
+    }
+    tokio::spawn(async move {
+        while Arc::strong_count(&replaced) > 1 {
+            sleep(POLL_INTERVAL).await;
+        }
+        // An error means that the runtime ends.
+        let _ = spawn_blocking(move || drop(replaced)).await;
+    });
 }
 
 /// Says which of its files could not be copied.
@@ -154,5 +181,40 @@ impl Renewable for Postal {
     fn describe(&self) -> String {
         let status = self.status();
         format!("{} places in {} countries", status.places, status.countries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{self, ThreadId};
+
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+    use super::*;
+
+    struct FreedData(UnboundedSender<ThreadId>);
+
+    impl Drop for FreedData {
+        fn drop(&mut self) {
+            let _ = self.0.send(thread::current().id());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn replaced_data_is_freed_on_a_blocking_thread_when_no_request_uses_it() {
+        let (sender, mut freed) = unbounded_channel();
+        let data = Arc::new(FreedData(sender));
+        free(Some(&data), None);
+        sleep(10 * POLL_INTERVAL).await;
+        assert!(freed.try_recv().is_err(), "a request uses it");
+        drop(data);
+        assert_ne!(freed.recv().await.expect("it is freed"), thread::current().id());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn data_that_is_kept_is_not_watched() {
+        let data = Arc::new(());
+        free(Some(&data), Some(&data));
+        assert_eq!(Arc::strong_count(&data), 1);
     }
 }

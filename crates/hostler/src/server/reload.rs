@@ -90,7 +90,8 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         return Ok(done);
     }
     let lookups = lookups(running, &older, &newer).await.map_err(CommandError::Failed)?;
-    let change = prepare(running, &older, &newer).await?;
+    let change = prepare(running, &older, &newer).await;
+    let change = change.inspect_err(|_| lookups.free(&running.lookups.load()))?;
     if !difference.server.is_empty() {
         done.push(format!("server: {} changed", difference.server.join(", ")));
     }
@@ -307,7 +308,8 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     );
     running.sources.geo.store(lookups.geo.clone());
     running.sources.postal.store(lookups.postal.clone());
-    running.lookups.store(Arc::new(lookups));
+    let lookups = Arc::new(lookups);
+    running.lookups.swap(lookups.clone()).free(&lookups);
     running.sources.pools.store(Arc::new(change.pools.iter().map(RunningPool::source).collect()));
     running.sources.routes.store(Arc::new(listed));
     let (hosts, token) = (newer.server.admin_hosts.clone(), newer.server.admin_token.clone());
