@@ -4,7 +4,9 @@
 //! hyper's graceful shutdown closes a connection from which nothing was read yet. An operator's `hostler status` that has just connected
 //! would fail. So this listener first stops to accept, then waits until each accepted connection was heard, and only then shuts down.
 
+use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,6 +27,10 @@ use tokio::time::Sleep;
 const SILENCE_LIMIT: Duration = Duration::from_secs(1);
 /// Further connections are closed at once: they must not take the file descriptors that clients of the app need.
 const MOST_CONNECTIONS: usize = 256;
+/// The most connections of one client, which needs no token for them. With all of them it would keep out health checks and operators.
+const MOST_OF_CLIENT: usize = 64;
+/// The most bytes that a connection keeps of a request's head. It has a request line of 64 KB at most.
+const MOST_BYTES: usize = 128 * 1024;
 /// From the accept, or the answer before, to the end of a request's head.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// How long a client may read nothing while an answer waits for it.
@@ -45,18 +51,22 @@ struct AdminConnection<S> {
 
 struct Silent(SilentConnections);
 
-/// Serves until `end` is true, then answers each connection that was accepted. `client` names the other end. `ending` ends the answers that
-/// have no end of their own.
+/// The connections of each client: of an IPv4 address, or of an IPv6 network of 64 bits.
+#[derive(Default)]
+struct AdminClientCounts(HashMap<IpAddr, Arc<()>>);
+
+/// Serves until `end` is true, then answers each connection that was accepted. `client` names the other end, and its address if it has one.
+/// `ending` ends the answers that have no end of their own.
 pub async fn serve<L: Listener, C: Clone + Send + Sync + 'static>(
     mut listener: L,
     router: Router,
-    client: impl Fn(&L::Io, &L::Addr) -> C,
+    client: impl Fn(&L::Io, &L::Addr) -> (C, Option<IpAddr>),
     mut end: watch::Receiver<bool>,
     ending: impl FnOnce(),
 ) {
     let silent = SilentConnections(Arc::new(watch::Sender::new(0)));
     let (closing, closed) = watch::channel(false);
-    let mut served = JoinSet::new();
+    let (mut served, mut counts) = (JoinSet::new(), AdminClientCounts::default());
     loop {
         tokio::select! {
             // axum retries a failed accept.
@@ -64,9 +74,15 @@ pub async fn serve<L: Listener, C: Clone + Send + Sync + 'static>(
                 if served.len() >= MOST_CONNECTIONS {
                     continue;
                 }
-                let router = router.clone().layer(Extension(ConnectInfo(client(&stream, &address))));
+                let (name, ip) = client(&stream, &address);
+                let Some(place) = counts.one_more(ip) else { continue };
+                let router = router.clone().layer(Extension(ConnectInfo(name)));
                 let connection = AdminConnection { stream, silent: Some(silent.one_more()), stalled: None };
-                served.spawn(serve_connection(connection, router, closed.clone()));
+                let serving = serve_connection(connection, router, closed.clone());
+                served.spawn(async move {
+                    serving.await;
+                    drop(place);
+                });
             }
             Some(_) = served.join_next() => {}
             // An error means that the sender is gone: the end too.
@@ -86,7 +102,7 @@ async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin>(
     mut closed: watch::Receiver<bool>,
 ) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT).max_buf_size(MOST_BYTES);
     let serving = http.serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
     let mut serving = pin!(serving);
     // Errors are the client's: it has left, was too slow, or has sent no HTTP. hyper has answered what can be answered.
@@ -95,6 +111,24 @@ async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin>(
         _ = closed.wait_for(|&closed| closed) => serving.as_mut().graceful_shutdown(),
     }
     let _ = serving.await;
+}
+
+impl AdminClientCounts {
+    /// A place for one more connection, as long as it is kept. None: the client has too many. The clients of a Unix socket have no address.
+    fn one_more(&mut self, ip: Option<IpAddr>) -> Option<Arc<()>> {
+        let Some(ip) = ip else { return Some(Arc::default()) };
+        self.0.retain(|_, places| Arc::strong_count(places) > 1);
+        let places = self.0.entry(network(ip)).or_default();
+        // The map has one of them.
+        (Arc::strong_count(places) <= MOST_OF_CLIENT).then(|| places.clone())
+    }
+}
+
+fn network(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits((ip.to_bits() >> 64) << 64).into(),
+        ip => ip,
+    }
 }
 
 impl SilentConnections {
@@ -184,19 +218,28 @@ mod tests {
     use super::*;
     use axum::routing::get;
     use hostler_testkit::eventually;
+    use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
     use tokio::task::JoinHandle;
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
     /// A listener whose only page is `here`.
-    async fn listener() -> (std::net::SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    async fn listener() -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ended) = watch::channel(false);
         let router = Router::new().route("/", get(async || "here"));
-        (address, end, tokio::spawn(serve(listener, router, |_, _| (), ended, || ())))
+        let serving = serve(listener, router, |_, address| ((), Some(address.ip())), ended, || ());
+        (address, end, tokio::spawn(serving))
+    }
+
+    /// Connects from an address of the loopback network.
+    async fn connect_from(last: usize, address: SocketAddr) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("127.0.0.{last}:0").parse().unwrap()).unwrap();
+        socket.connect(address).await.unwrap()
     }
 
     async fn rest(mut client: TcpStream) -> String {
@@ -226,8 +269,8 @@ mod tests {
     async fn connections_beyond_the_limit_are_closed_at_once() {
         let (address, _end, _server) = listener().await;
         let mut open = Vec::new();
-        for _ in 0..MOST_CONNECTIONS {
-            open.push(TcpStream::connect(address).await.unwrap());
+        for number in 0..MOST_CONNECTIONS {
+            open.push(connect_from(2 + number / MOST_OF_CLIENT, address).await);
         }
         assert_eq!(rest(TcpStream::connect(address).await.unwrap()).await, "");
         open.clear();
@@ -237,6 +280,51 @@ mod tests {
             rest(client).await.ends_with("here").then_some(())
         })
         .await;
+    }
+
+    #[tokio::test]
+    async fn a_client_with_many_connections_leaves_room_for_others() {
+        let (address, _end, _server) = listener().await;
+        let mut open = Vec::new();
+        for _ in 0..MOST_OF_CLIENT {
+            open.push(TcpStream::connect(address).await.unwrap());
+        }
+        assert_eq!(rest(TcpStream::connect(address).await.unwrap()).await, "");
+        let mut other = connect_from(2, address).await;
+        other.write_all(REQUEST).await.unwrap();
+        assert!(rest(other).await.ends_with("here"));
+        drop(open.pop());
+        eventually("room for another one of the client", async || {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            let _ = client.write_all(REQUEST).await;
+            rest(client).await.ends_with("here").then_some(())
+        })
+        .await;
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_admin_client() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2::7"), of("2001:db8:1:2:ffff::8"));
+        assert_ne!(of("2001:db8:1:2::7"), of("2001:db8:1:3::7"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        let mut counts = AdminClientCounts::default();
+        let places: Vec<_> = (0..=MOST_OF_CLIENT).filter_map(|_| counts.one_more(None)).collect();
+        assert_eq!(places.len(), MOST_OF_CLIENT + 1, "those of a Unix socket are not told apart");
+    }
+
+    #[tokio::test]
+    async fn a_connection_keeps_no_head_without_end() {
+        let (address, _end, _server) = listener().await;
+        for (length, is_served) in [(MOST_BYTES / 2, true), (2 * MOST_BYTES, false)] {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            let field = "x".repeat(length);
+            let request = format!("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx: {field}\r\n\r\n");
+            // The listener may close the connection before it has all of it.
+            let _ = client.write_all(request.as_bytes()).await;
+            assert_eq!(rest(client).await.ends_with("here"), is_served, "{length}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -90,10 +90,17 @@ pub async fn serve(
     let ending = || live.end();
     match listener {
         AdminListener::Tcp(listener) => {
-            connections::serve(listener, all, |_, address| AdminClient::at(*address), end, ending).await;
+            connections::serve(
+                listener,
+                all,
+                |_, address| (AdminClient::at(*address), Some(address.ip())),
+                end,
+                ending,
+            )
+            .await;
         }
         AdminListener::Unix(listener) => {
-            connections::serve(listener, all, |stream, _| AdminClient::of(stream), end, ending).await;
+            connections::serve(listener, all, |stream, _| (AdminClient::of(stream), None), end, ending).await;
         }
     }
 }
