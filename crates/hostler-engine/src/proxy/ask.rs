@@ -23,7 +23,18 @@ pub async fn ask(
     fields: &[(&str, &str)],
     time_limit: Duration,
 ) -> Result<WholeAnswer, String> {
-    within(time_limit, send(address, "GET", path, fields)).await
+    within(time_limit, send(address, "GET", path, fields, |_| {})).await
+}
+
+/// As [`ask`], but keeps nothing of the body: it may be long, or have no end.
+pub async fn ask_status(
+    address: &Address,
+    path: &str,
+    fields: &[(&str, &str)],
+    time_limit: Duration,
+) -> Result<u16, String> {
+    let answer = within(time_limit, send(address, "GET", path, fields, Vec::clear)).await?;
+    Ok(answer.status)
 }
 
 /// Posts to `path`, without a body but with these fields.
@@ -34,7 +45,7 @@ pub async fn post(
     time_limit: Duration,
 ) -> Result<WholeAnswer, String> {
     let all = [fields, &[("Content-Length", "0")]].concat();
-    within(time_limit, send(address, "POST", path, &all)).await
+    within(time_limit, send(address, "POST", path, &all, |_| {})).await
 }
 
 async fn within(
@@ -47,19 +58,26 @@ async fn within(
     }
 }
 
+/// `each` gets the body after each piece of it.
 async fn send(
     address: &Address,
     method: &str,
     path: &str,
     more: &[(&str, &str)],
+    mut each: impl FnMut(&mut Vec<u8>),
 ) -> Result<WholeAnswer, CallError> {
     let mut connection = MemberConnection::connect(address).await?;
     let mut fields = vec![("Host", "localhost"), ("User-Agent", USER_AGENT), ("Connection", "close")];
     fields.extend(more);
     let status = status_of(&mut connection, method, path, &fields).await?;
     let mut body = Vec::new();
-    while !poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await? {}
-    Ok(WholeAnswer { status, body })
+    loop {
+        let has_ended = poll_fn(|cx| connection.poll_body(cx, &mut body, usize::MAX)).await?;
+        each(&mut body);
+        if has_ended {
+            return Ok(WholeAnswer { status, body });
+        }
+    }
 }
 
 /// Sends a request without a body and reads the heads of the answer. Returns the final status.
@@ -82,5 +100,39 @@ pub(super) async fn status_of(
         if !connection.head().is_interim() {
             return Ok(connection.head().status);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const LENGTH: usize = 4 << 20;
+
+    async fn answers(listener: &TcpListener) {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b'x'; LENGTH]).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_question_for_the_status_keeps_nothing_of_a_long_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Address::Tcp("127.0.0.1".into(), listener.local_addr().unwrap().port());
+        let asking = send(&address, "GET", "/", &[], Vec::clear);
+        let (answer, ()) = tokio::join!(asking, answers(&listener));
+        let WholeAnswer { status, body } = answer.unwrap();
+        assert_eq!((status, body.len()), (200, 0));
+        assert!(body.capacity() < LENGTH / 2, "{}", body.capacity());
+        let (answer, ()) = tokio::join!(send(&address, "GET", "/", &[], |_| {}), answers(&listener));
+        assert_eq!(answer.unwrap().body.len(), LENGTH);
     }
 }

@@ -46,7 +46,7 @@ use crate::journal::Level;
 pub use crate::exchange::Instance;
 
 pub use arriving::ArrivingAnswer;
-pub use ask::{WholeAnswer, ask, post};
+pub use ask::{WholeAnswer, ask, ask_status, post};
 pub use call::Call;
 pub use call_box::CallBox;
 pub use call_ending::CallEnding;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAddress, LoadContext};
 use hostler_engine::journal::{Allowed, printable_lines};
-use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, post};
+use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, ask_status, post};
 use hostler_wire::Address;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -137,7 +137,7 @@ impl Admin {
     /// An order may take long. So a Hostler that hangs is found before the order is sent, which it would carry out when it no longer hangs.
     /// Another program would get the order and the token: an app has no such path.
     async fn is_alive(&self) -> Result<(), String> {
-        match ask(&self.address(), ALIVE, &[], TIME_LIMIT).await?.status {
+        match ask_status(&self.address(), ALIVE, &[], TIME_LIMIT).await? {
             200 => Ok(()),
             status => Err(format!("{ALIVE} has status {status}; is it server.admin?")),
         }

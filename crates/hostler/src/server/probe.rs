@@ -6,7 +6,7 @@ use std::time::Duration;
 use hostler_worker::{Probe, Probing, WorkerAddress};
 use tokio::time::Instant;
 
-use hostler_engine::proxy::ask;
+use hostler_engine::proxy::ask_status;
 
 pub(super) struct HttpProbe;
 
@@ -21,13 +21,13 @@ impl Probe for HttpProbe {
         let (address, path) = (wire_address(address), path.to_owned());
         Box::pin(async move {
             let until = Instant::now() + timeout;
-            let plain = ask(&address, &path, &[], timeout).await?;
-            if !REDIRECTS.contains(&plain.status) {
-                return Ok(plain.status);
+            let status = ask_status(&address, &path, &[], timeout).await?;
+            if !REDIRECTS.contains(&status) {
+                return Ok(status);
             }
             // Such an app (Ghost, force-ssl) shows its pages and its health only to visitors with https.
             let left = until.saturating_duration_since(Instant::now());
-            ask(&address, &path, &[BY_HTTPS], left).await.map(|asked| asked.status)
+            ask_status(&address, &path, &[BY_HTTPS], left).await
         })
     }
 }
