@@ -218,6 +218,9 @@ pub struct Server {
     /// A connection may hold as much of it as is free after that, and 16 KiB in any case. So a few connections leave
     /// room for others. Over it, more of a response goes to a temporary file, for any value of `answer_buffer`.
     /// Raise it if many slow clients read large responses and the disk is slow.
+    ///
+    /// What waits in a tunnel for a client or a worker that does not read counts here, too: at most 64 KiB in each
+    /// direction, and 4 KiB while more than half of the memory is in use.
     pub answer_memory: Size<0, 1_099_511_627_776>,
     /// The part of one response that Hostler keeps in memory for a client that is slower than its worker.
     ///

@@ -147,6 +147,11 @@ impl Reservation {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Whether more than half of the budget is used.
+    pub fn is_tight(&self) -> bool {
+        self.account.budget.is_tight()
+    }
 }
 
 impl Drop for Reservation {

@@ -9,12 +9,17 @@ use std::time::Duration;
 use hostler_wire::{Frames, read_then};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::exchange::Deadline;
+use crate::exchange::{Deadline, Reservation};
+
+/// How many bytes are read at a time while memory is short: what waits then costs no more than the tunnel itself.
+const LEAST: usize = 4 * 1024;
 
 pub(super) struct Lane {
     /// Bytes that were read and the sink has not yet taken. While there are any, nothing more is read.
     waiting: Vec<u8>,
     sent: usize,
+    /// The memory of the bytes that wait. They are read already, so they are counted and never refused.
+    memory: Reservation,
     /// Finds the frame ends of a WebSocket.
     frames: Option<Frames>,
     state: LaneState,
@@ -65,12 +70,19 @@ pub(super) struct Ahead {
 
 impl Lane {
     /// A direction whose sink may stall for `time_limit`.
-    pub fn new(ahead: Ahead, frames: Option<Frames>, stalled: Deadline, time_limit: Duration) -> Self {
+    pub fn new(
+        ahead: Ahead,
+        frames: Option<Frames>,
+        stalled: Deadline,
+        time_limit: Duration,
+        memory: Reservation,
+    ) -> Self {
         let Ahead { head: mut waiting, early } = ahead;
         stalled.clear();
         let mut lane = Self {
             waiting: Vec::new(),
             sent: 0,
+            memory,
             frames,
             state: LaneState::On,
             withholds_end: false,
@@ -85,6 +97,7 @@ impl Lane {
         lane.look(&early);
         waiting.extend_from_slice(&early);
         lane.waiting = waiting;
+        lane.count();
         lane
     }
 
@@ -117,7 +130,8 @@ impl Lane {
             if self.ended {
                 return Poll::Ready(Ok(()));
             }
-            let read = read_then(from, cx, usize::MAX, |cx, bytes| self.take(cx, bytes, to));
+            let most = if self.memory.is_tight() { LEAST } else { usize::MAX };
+            let read = read_then(from, cx, most, |cx, bytes| self.take(cx, bytes, to));
             ready!(read).map_err(|_| LaneError::Source)?;
         }
     }
@@ -142,6 +156,7 @@ impl Lane {
             // Many tunnels that idle after a burst must not keep their buffers.
             self.waiting = Vec::new();
             self.sent = 0;
+            self.count();
         }
         if self.finished {
             return Poll::Ready(Ok(()));
@@ -186,6 +201,7 @@ impl Lane {
                 self.look(bytes);
             }
         }
+        self.count();
     }
 
     /// Writes the bytes to the sink from where they lie. Only what the sink does not take is copied.
@@ -200,6 +216,14 @@ impl Lane {
             _ => 0,
         };
         self.waiting.extend_from_slice(&bytes[taken..]);
+    }
+
+    /// Counts what waits. Mostly that is nothing, as before.
+    fn count(&mut self) {
+        let waiting = self.waiting.len() as u64;
+        if self.memory.bytes() != waiting {
+            self.memory.set(waiting);
+        }
     }
 
     fn look(&mut self, bytes: &[u8]) {
@@ -237,6 +261,7 @@ impl Lane {
                 self.waiting = Vec::new();
                 (self.sent, self.finished) = (0, true);
                 self.state = LaneState::Nowhere;
+                self.count();
             }
         }
     }
@@ -291,6 +316,7 @@ impl Lane {
 mod tests {
     use std::future::poll_fn;
     use std::io;
+    use std::sync::Arc;
 
     use hostler_wire::going_away;
     use proptest::collection::vec;
@@ -299,15 +325,20 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::exchange::Sweep;
+    use crate::exchange::{MemoryBudget, Sweep};
 
     const TIME_LIMIT: Duration = Duration::from_secs(10);
 
     fn lane(early: &[u8], is_websocket: bool) -> Lane {
+        lane_within(&MemoryBudget::new(1 << 30), early, is_websocket)
+    }
+
+    fn lane_within(budget: &Arc<MemoryBudget>, early: &[u8], is_websocket: bool) -> Lane {
         let sweep = Sweep::new();
         tokio::spawn(sweep.clone().run());
         let ahead = Ahead { head: b"HEAD".to_vec(), early: early.to_vec() };
-        Lane::new(ahead, is_websocket.then(Frames::default), sweep.deadline(), TIME_LIMIT)
+        let (frames, memory) = (is_websocket.then(Frames::default), budget.account().reservation());
+        Lane::new(ahead, frames, sweep.deadline(), TIME_LIMIT, memory)
     }
 
     /// A sink whose end is a message, as that of TLS.
@@ -396,6 +427,30 @@ mod tests {
         assert_eq!((passed, received.len()), (Ok(()), 9 + (1 << 20)));
         assert!((1..=64 * 1024).contains(&most), "{most}");
         assert_eq!((lane.waiting.capacity(), lane.bytes), (0, 5 + (1 << 20)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_counted_and_little_is_read_while_memory_is_short() {
+        let budget = MemoryBudget::new(100 * 1024);
+        let mut stuck = Vec::new();
+        for _ in 0..3 {
+            let mut lane = lane_within(&budget, b"", false);
+            let (mut source, mut from) = duplex(1 << 20);
+            let (mut to, sink) = duplex(16);
+            source.write_all(&[7; 200_000]).await.unwrap();
+            assert!(poll_fn(|cx| Poll::Ready(lane.poll(cx, &mut from, &mut to))).await.is_pending());
+            stuck.push((lane, source, from, to, sink));
+        }
+        let waiting: Vec<_> = stuck.iter().map(|(lane, ..)| lane.waiting.len()).collect();
+        let [first, others @ ..] = &waiting[..] else { panic!("three lanes") };
+        assert!(*first > 50 * 1024, "memory is short from then on: {waiting:?}");
+        assert!(others.iter().all(|bytes| (1..=LEAST).contains(bytes)), "{waiting:?}");
+        assert_eq!(budget.view().used, waiting.iter().sum::<usize>() as u64);
+        let (lane, ..) = &mut stuck[0];
+        lane.tolerate(LaneError::Sink);
+        assert_eq!(budget.view().used, others.iter().sum::<usize>() as u64);
+        drop(stuck);
+        assert_eq!(budget.view().used, 0);
     }
 
     /// Unmasked binary frames of these lengths, all below 126.

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Endpoint;
 use super::lane::{Ahead, Lane, LaneError};
-use crate::exchange::Deadline;
+use crate::exchange::{Deadline, MemoryAccount};
 
 /// How long the current frame of an end may take to complete, before the direction is cut.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,6 +37,8 @@ pub struct ClientEnd {
     pub deadlines: [Deadline; 3],
     /// How long either end may take nothing.
     pub send_timeout: Duration,
+    /// The connection's share of the memory for answers. What waits for either end counts there.
+    pub memory: Arc<MemoryAccount>,
 }
 
 /// The member's side.
@@ -93,11 +95,12 @@ impl Tunnel {
         client.deadlines.iter().for_each(Deadline::forget);
         let [idle, of_client, of_member] = client.deadlines;
         let frames = || member.is_websocket.then(Frames::default);
+        let memory = || client.memory.reservation();
         let up = Ahead { head: Vec::new(), early: client.early };
         let down = Ahead { head: client.head, early: member.early };
         Self {
-            up: Lane::new(up, frames(), of_member, client.send_timeout),
-            down: Lane::new(down, frames(), of_client, client.send_timeout).withholds_end(),
+            up: Lane::new(up, frames(), of_member, client.send_timeout, memory()),
+            down: Lane::new(down, frames(), of_client, client.send_timeout, memory()).withholds_end(),
             down_first: true,
             client: client.stream,
             member: member.stream,

@@ -291,13 +291,13 @@ impl Http1Client {
             early: self.inbox,
             deadlines: [self.silence, self.refusal_to_read, third],
             send_timeout: self.settings.send_limits.send_timeout,
+            memory: self.settings.answer_memory.account(),
         }
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let inbox = &mut self.inbox;
         read_some(&mut self.stream, cx, READ_AHEAD, |bytes| {
-            inbox.extend_from_slice(bytes);
+            self.inbox.extend_from_slice(bytes);
             bytes.len()
         })
     }

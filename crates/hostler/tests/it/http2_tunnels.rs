@@ -22,7 +22,7 @@ fn websocket(path: &str) -> Request<()> {
 }
 
 /// The member's answer to the head that it got.
-fn accept(head: &str) -> String {
+pub(super) fn accept(head: &str) -> String {
     let lines = head.lines().filter_map(|line| line.split_once(": "));
     let key = lines.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key")).map(|(_, key)| key);
     let [key] = key.collect::<Vec<_>>()[..] else { panic!("one key in {head}") };

@@ -22,6 +22,7 @@ mod slow_clients;
 mod strictness;
 mod tls;
 mod unread_streams;
+mod unread_tunnels;
 // Between clients and members
 mod answers;
 mod batches;

@@ -9,7 +9,7 @@ use hostler_wire::going_away;
 use tokio::time::{Instant, sleep_until};
 
 use super::{WireSettings, simulated_address, wire};
-use crate::exchange::Sweep;
+use crate::exchange::{MemoryBudget, Sweep};
 use crate::proxy::{ClientEnd, Ended, Endpoint, MemberEnd, Meter, Tunnel};
 
 /// The last bytes of a server: a binary frame, and its Close frame.
@@ -32,7 +32,14 @@ async fn slow_client(seed: u64) -> (Ended, Vec<u8>) {
     member.write_at_once(&last_words());
     let deadlines = [sweep.deadline(), sweep.deadline(), sweep.deadline()];
     let hour = Duration::from_secs(3600);
-    let client_end = ClientEnd { stream, head: Vec::new(), early: Vec::new(), deadlines, send_timeout: hour };
+    let client_end = ClientEnd {
+        stream,
+        head: Vec::new(),
+        early: Vec::new(),
+        deadlines,
+        send_timeout: hour,
+        memory: MemoryBudget::new(1 << 20).account(),
+    };
     let member_end = MemberEnd {
         stream: of_member,
         early: Vec::new(),

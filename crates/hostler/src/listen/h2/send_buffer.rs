@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
+use atomic_waker::AtomicWaker;
 use bytes::{Buf, Bytes};
 use hostler_engine::exchange::{MemoryAccount, Reservation};
 
@@ -11,7 +12,7 @@ use crate::listen::answer_buffer::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 
 /// The most bytes in the `h2` crate at once: enough to keep the socket busy.
 const MOST_BUFFERED: usize = 256 * 1024;
-/// Pieces up to this length are not counted: they cost no more than their stream.
+/// Pieces up to this length are not counted: they cost no more than their stream. Of a tunnel, which has many pieces, all of them together.
 const UNCOUNTED: usize = 4 * 1024;
 /// A piece shorter than this is tiny: it takes some hundred bytes in the `h2` crate, more than its own.
 const TINY: usize = 256;
@@ -36,6 +37,20 @@ pub(super) struct SharedSendBuffer {
     mark: AtomicU64,
     /// Streams that wait for room.
     waiting: Mutex<Vec<Waker>>,
+}
+
+/// What the `h2` crate has of one tunnel without a grant.
+#[derive(Default)]
+pub(super) struct OwnRoom {
+    used: AtomicUsize,
+    /// Wakes the tunnel when some of it has left.
+    waker: AtomicWaker,
+}
+
+impl OwnRoom {
+    fn left(&self) -> usize {
+        UNCOUNTED.saturating_sub(self.used.load(Ordering::Acquire))
+    }
 }
 
 impl SharedSendBuffer {
@@ -91,10 +106,41 @@ impl SharedSendBuffer {
         memory: Option<&mut Reservation>,
     ) -> Poll<(usize, Option<SendGrant>)> {
         ready!(self.poll_piece(cx));
-        let buffered = self.buffered.load(Ordering::Acquire);
-        if wanted <= UNCOUNTED && buffered < MOST_BUFFERED {
+        if wanted <= UNCOUNTED && self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
             return Poll::Ready((wanted, None));
         }
+        self.poll_counted(cx, wanted, memory).map(|(bytes, grant)| (bytes, Some(grant)))
+    }
+
+    /// The same for a tunnel. A few of its bytes may be in the `h2` crate whatever the other streams have there, so that a tunnel whose
+    /// client takes all does not wait behind a long answer.
+    pub fn poll_tunnel(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        own: &OwnRoom,
+    ) -> Poll<(usize, Option<SendGrant>)> {
+        if wanted <= own.left() {
+            return Poll::Ready((wanted, None));
+        }
+        if let Poll::Ready((bytes, grant)) = self.poll_counted(cx, wanted, None) {
+            return Poll::Ready((bytes, Some(grant)));
+        }
+        own.waker.register(cx.waker());
+        // Some may have left before this task was registered. A little room is not used, because that would make many tiny frames.
+        match own.left() {
+            left if left >= wanted.min(UNCOUNTED / 2) => Poll::Ready((left.min(wanted), None)),
+            _ => Poll::Pending,
+        }
+    }
+
+    fn poll_counted(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        wanted: usize,
+        memory: Option<&mut Reservation>,
+    ) -> Poll<(usize, SendGrant)> {
+        let buffered = self.buffered.load(Ordering::Acquire);
         let mut own = self.account.reservation();
         let memory = memory.unwrap_or(&mut own);
         let mut bytes = wanted.min(PIECE);
@@ -114,7 +160,7 @@ impl SharedSendBuffer {
         }
         self.buffered.fetch_add(bytes, Ordering::AcqRel);
         let grant = SendGrant { bytes, buffer: self.clone(), memory: memory.split(bytes as u64) };
-        Poll::Ready((bytes, Some(grant)))
+        Poll::Ready((bytes, grant))
     }
 
     fn wait(&self, cx: &mut Context<'_>) {
@@ -167,6 +213,8 @@ pub(super) struct SendPiece {
     bytes: Bytes,
     /// Where they are counted. None: they are not.
     buffer: Option<Arc<SharedSendBuffer>>,
+    /// The room of its tunnel that it takes, if it has no grant.
+    own: Option<Arc<OwnRoom>>,
     is_tiny: bool,
     /// Returned when the bytes were sent, or never will be.
     _grant: Option<SendGrant>,
@@ -179,19 +227,39 @@ impl SendPiece {
         if is_tiny {
             buffer.tiny.fetch_add(1, Ordering::AcqRel);
         }
-        Self { bytes, buffer: Some(buffer.clone()), is_tiny, _grant: grant }
+        Self { bytes, buffer: Some(buffer.clone()), own: None, is_tiny, _grant: grant }
+    }
+
+    /// A piece that [`SharedSendBuffer::poll_tunnel`] has allowed.
+    pub fn of_tunnel(
+        bytes: Bytes,
+        buffer: &Arc<SharedSendBuffer>,
+        own: &Arc<OwnRoom>,
+        grant: Option<SendGrant>,
+    ) -> Self {
+        let takes_own = grant.is_none();
+        let mut piece = Self::new(bytes, buffer, grant);
+        if takes_own {
+            own.used.fetch_add(piece.bytes.len(), Ordering::AcqRel);
+            piece.own = Some(own.clone());
+        }
+        piece
     }
 
     fn leave(&self, bytes: usize) {
         if let Some(buffer) = &self.buffer {
             buffer.left.fetch_add(bytes as u64, Ordering::Relaxed);
         }
+        if let Some(own) = self.own.as_ref().filter(|_| bytes > 0) {
+            own.used.fetch_sub(bytes, Ordering::AcqRel);
+            own.waker.wake();
+        }
     }
 }
 
 impl From<Bytes> for SendPiece {
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, buffer: None, is_tiny: false, _grant: None }
+        Self { bytes, buffer: None, own: None, is_tiny: false, _grant: None }
     }
 }
 
@@ -246,6 +314,46 @@ mod tests {
         drop(pieces);
         assert_eq!(budget.view().used, 0);
         assert!(matches!(reserve(&buffer, 10), Poll::Ready((10, None))), "small ones are not counted");
+    }
+
+    /// Pieces of a tunnel, as many as are allowed, of this length or what is left.
+    fn fill(
+        buffer: &Arc<SharedSendBuffer>,
+        own: &Arc<OwnRoom>,
+        length: usize,
+        cx: &mut Context<'_>,
+    ) -> Vec<SendPiece> {
+        let mut pieces = Vec::new();
+        while let Poll::Ready((bytes, grant)) = buffer.poll_tunnel(cx, length, own) {
+            assert!((1..=length).contains(&bytes));
+            pieces.push(SendPiece::of_tunnel(vec![7_u8; bytes].into(), buffer, own, grant));
+        }
+        pieces
+    }
+
+    #[test]
+    fn small_pieces_of_a_tunnel_are_counted_too_and_a_few_never_wait_for_others() {
+        let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
+        let buffer = SharedSendBuffer::new(budget.account());
+        let (one, other) = (Arc::<OwnRoom>::default(), Arc::<OwnRoom>::default());
+        let cx = &mut Context::from_waker(Waker::noop());
+        let of_one = fill(&buffer, &one, 1000, cx);
+        let all: usize = of_one.iter().map(Buf::remaining).sum();
+        assert!((MOST_BUFFERED..=MOST_BUFFERED + 1000 + UNCOUNTED).contains(&all), "{all}");
+        assert_eq!((budget.view().used, one.left()), (all as u64 - 4000, UNCOUNTED - 4000));
+        // The other one has as much of its own, although the buffer is full.
+        let woken = Arc::new(Woken::default());
+        let mut of_other = fill(&buffer, &other, 3000, &mut Context::from_waker(&woken.clone().into()));
+        assert_eq!(
+            of_other.iter().map(Buf::remaining).collect::<Vec<_>>(),
+            [3000],
+            "a little room is not used"
+        );
+        of_other[0].advance(1000);
+        assert!(woken.0.load(Ordering::SeqCst), "it does not wait for the bytes of the other one");
+        assert!(matches!(buffer.poll_tunnel(cx, 3000, &other), Poll::Ready((2096, None))));
+        drop((of_one, of_other));
+        assert_eq!((budget.view().used, one.left(), other.left()), (0, UNCOUNTED, UNCOUNTED));
     }
 
     #[derive(Default)]

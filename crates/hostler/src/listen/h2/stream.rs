@@ -193,6 +193,7 @@ fn become_tunnel(
         early: Vec::new(),
         deadlines: [silence, refusal_to_read, third],
         send_timeout: common.settings.send_limits.send_timeout,
+        memory: common.send_buffer.account.clone(),
     };
     UpgradedConnection::new(&common.shard, client, exchange, call)
 }
@@ -237,8 +238,7 @@ impl StreamClient<'_> {
         match self.respond.send_response(head, false) {
             Ok(sender) => {
                 exchange.log_facts.status = 200;
-                let buffer = self.common.send_buffer.clone();
-                Some(WebSocketStream { body: self.body, sender, unread: Bytes::new(), buffer })
+                Some(WebSocketStream::new(self.body, sender, &self.common.send_buffer))
             }
             Err(_) => {
                 exchange.log_facts.aborted = Some("client");

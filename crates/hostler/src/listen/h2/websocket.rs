@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -17,7 +18,7 @@ use http::{Extensions, Method};
 use sha1::{Digest, Sha1};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::send_buffer::{SendPiece, SharedSendBuffer};
+use super::send_buffer::{OwnRoom, SendPiece, SharedSendBuffer};
 
 /// The text that a server appends to the key (RFC 6455 section 1.3).
 const JOINED: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -58,12 +59,32 @@ impl WebSocketKey {
 
 /// An HTTP/2 stream as a byte stream.
 pub(super) struct WebSocketStream {
-    pub body: RecvStream,
-    pub sender: SendStream<SendPiece>,
+    body: RecvStream,
+    sender: SendStream<SendPiece>,
     /// Received bytes that were not read yet.
-    pub unread: Bytes,
-    /// Limits the number of its tiny pieces in the `h2` crate.
-    pub buffer: Arc<SharedSendBuffer>,
+    unread: Bytes,
+    /// Bytes that were read, and for which the client has not got its window back.
+    held: usize,
+    /// Limits and counts what the `h2` crate has of it, over a few bytes of its own.
+    buffer: Arc<SharedSendBuffer>,
+    own: Arc<OwnRoom>,
+}
+
+impl WebSocketStream {
+    pub fn new(body: RecvStream, sender: SendStream<SendPiece>, buffer: &Arc<SharedSendBuffer>) -> Self {
+        let (buffer, own) = (buffer.clone(), Arc::default());
+        Self { body, sender, unread: Bytes::new(), held: 0, buffer, own }
+    }
+
+    /// Gives the client the window of the bytes that were read before. The tunnel reads on only when the member has taken them: so what waits
+    /// for a member stays within the windows, over all streams of the connection.
+    fn release(&mut self) {
+        let held = mem::take(&mut self.held);
+        if held > 0 {
+            // It fails only for more bytes than were received.
+            let _ = self.body.flow_control().release_capacity(held);
+        }
+    }
 }
 
 impl fmt::Debug for WebSocketStream {
@@ -75,6 +96,7 @@ impl fmt::Debug for WebSocketStream {
 impl AsyncRead for WebSocketStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.release();
         while this.unread.is_empty() {
             match ready!(this.body.poll_data(cx)) {
                 Some(data) => this.unread = data.map_err(broken)?,
@@ -84,24 +106,23 @@ impl AsyncRead for WebSocketStream {
         let taken = this.unread.len().min(buf.remaining());
         buf.put_slice(&this.unread[..taken]);
         this.unread.advance(taken);
-        // It fails only for more bytes than were received.
-        let _ = this.body.flow_control().release_capacity(taken);
+        this.held = taken;
         Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for WebSocketStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Self { sender, buffer, .. } = self.get_mut();
+        let Self { sender, buffer, own, .. } = self.get_mut();
         ready!(buffer.poll_piece(cx));
         sender.reserve_capacity(buf.len().min(PIECE));
         let granted = match sender.capacity() {
             0 => ready!(sender.poll_capacity(cx)).ok_or(io::ErrorKind::BrokenPipe)?.map_err(broken)?,
             granted => granted,
         };
-        let piece = Bytes::copy_from_slice(&buf[..buf.len().min(granted).min(PIECE)]);
-        let size = piece.len();
-        sender.send_data(SendPiece::new(piece, buffer, None), false).map_err(broken)?;
+        let (size, grant) = ready!(buffer.poll_tunnel(cx, buf.len().min(granted).min(PIECE), own));
+        let piece = SendPiece::of_tunnel(Bytes::copy_from_slice(&buf[..size]), buffer, own, grant);
+        sender.send_data(piece, false).map_err(broken)?;
         Poll::Ready(Ok(size))
     }
 
@@ -123,4 +144,37 @@ impl Duplex for WebSocketStream {
 
 fn broken(error: h2::Error) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_engine::exchange::MemoryBudget;
+    use http::{Request, Response};
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_gets_its_window_back_when_what_it_has_sent_was_passed_on() {
+        let (near, far) = duplex(1 << 20);
+        let accepting = h2::server::Builder::new().handshake::<_, SendPiece>(near);
+        let (begun, accepted) = tokio::join!(h2::client::handshake(far), accepting);
+        let ((mut requests, connection), mut server) = (begun.unwrap(), accepted.unwrap());
+        tokio::spawn(connection);
+        let request = Request::post("http://a.test/").body(()).unwrap();
+        let (_answer, mut client) = requests.send_request(request, false).unwrap();
+        client.send_data(Bytes::from_static(&[7; 3000]), true).unwrap();
+        let (request, mut respond) = server.accept().await.unwrap().unwrap();
+        tokio::spawn(async move { while server.accept().await.is_some() {} });
+        let sender = respond.send_response(Response::new(()), false).unwrap();
+        let buffer = SharedSendBuffer::new(MemoryBudget::new(1 << 20).account());
+        let mut stream = WebSocketStream::new(request.into_body(), sender, &buffer);
+        for used in [3000, 2000, 1000] {
+            stream.read_exact(&mut [0; 1000]).await.unwrap();
+            // The last 1000 bytes may wait for the member.
+            assert_eq!(stream.body.flow_control().used_capacity(), used);
+        }
+        assert_eq!(stream.read(&mut [0; 1000]).await.unwrap(), 0);
+        assert_eq!(stream.body.flow_control().used_capacity(), 0);
+    }
 }
