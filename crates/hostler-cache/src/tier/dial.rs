@@ -10,13 +10,22 @@ use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, lookup_host};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use url::Url;
 
 /// A connection. It is closed when this is dropped.
 pub(super) struct MemcachedConnection {
     pub client: Client,
+    /// Since when the client has a large buffer. None: it has a small one.
+    pub large_since: Option<Instant>,
     /// The task that copies the bytes, if the client cannot use the socket itself.
     _copying: JoinSet<()>,
+}
+
+impl MemcachedConnection {
+    fn new(client: Client, copying: JoinSet<()>) -> Self {
+        Self { client, large_since: None, _copying: copying }
+    }
 }
 
 /// A connection to `host:port` or `unix:/path`. Over IPv4 if a name has both kinds of addresses.
@@ -42,7 +51,7 @@ pub(super) async fn dial(name: &str) -> Result<MemcachedConnection, Error> {
 }
 
 async fn direct(address: &str) -> Result<MemcachedConnection, Error> {
-    Ok(MemcachedConnection { client: Client::new(address).await?, _copying: JoinSet::new() })
+    Ok(MemcachedConnection::new(Client::new(address).await?, JoinSet::new()))
 }
 
 /// The memcached client reads the path as that of a URL, in which a space or a letter with an accent is encoded. So it gets a link to such
@@ -82,7 +91,7 @@ async fn over_ipv6(address: SocketAddr) -> io::Result<Result<MemcachedConnection
     copying.spawn(async move {
         let _ = copy_bidirectional(&mut near, &mut far).await;
     });
-    Ok(Ok(MemcachedConnection { client, _copying: copying }))
+    Ok(Ok(MemcachedConnection::new(client, copying)))
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub(super) async fn keep<H: Send + Sync + 'static>(shared: Arc<TierShared<H>>, i
     let mut came = Instant::now();
     loop {
         let was_here = server.is_here();
+        server.shrink();
         if synchronise(&shared, index).await.is_ok() {
             if !was_here {
                 server.come();

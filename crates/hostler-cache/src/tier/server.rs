@@ -8,12 +8,17 @@ use std::time::Duration;
 use async_memcached::{AsciiProtocol, Client, Error, ErrorKind, MetaProtocol, Status};
 use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::dial::{MemcachedConnection, dial};
 
 /// The most connections to a server. An operation without a connection waits for one within its time limit.
 const CONNECTIONS: usize = 16;
+
+/// The client library reads an answer into a buffer that never shrinks. A connection that has read a larger value is closed after
+/// [`LARGE_FOR`]. Until then it is used again, so that a server with many large values gets few new connections.
+const SMALL: usize = 64 * 1024;
+const LARGE_FOR: Duration = Duration::from_secs(10);
 
 /// After this many failures in a row, a server is not used until it answers its keeper.
 const MOST_FAILURES: u32 = 3;
@@ -77,6 +82,17 @@ pub(super) enum Reply {
     Raced,
     /// The server refuses the item: it is too large, or there is no memory for it.
     Refused,
+}
+
+impl Reply {
+    /// The bytes of the value that was read.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Found(value) => value.len(),
+            Self::ItemSeen(seen) => seen.value.len(),
+            Self::Missing | Self::Done | Self::Raced | Self::Refused => 0,
+        }
+    }
 }
 
 /// An item with its version.
@@ -204,8 +220,17 @@ impl MemcachedServer {
             }
             Err(error) => return Err(broken(error)),
         };
+        if reply.bytes() > SMALL {
+            connection.large_since.get_or_insert_with(Instant::now);
+        }
         self.idle().push((std::thread::current().id(), connection));
         Ok(reply)
+    }
+
+    /// Closes the idle connections that have had a large buffer for a while.
+    pub fn shrink(&self) {
+        let is_new = |since: Instant| since.elapsed() < LARGE_FOR;
+        self.idle().retain(|(_, connection)| connection.large_since.is_none_or(is_new));
     }
 
     /// The lock guards a list, and each change to it is one call.
@@ -333,5 +358,37 @@ async fn see(client: &mut Client, name: &str, flags: &[&str]) -> Result<Reply, E
             Ok(Reply::ItemSeen(ItemSeen { version, mark, value: item.data.unwrap_or_default() }))
         }
         _ => Err(Status::Error(ErrorKind::Protocol(Some("an answer to another question".into()))).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_testkit::memcached;
+    use tokio::time::{advance, pause, resume};
+
+    use super::*;
+
+    /// No test asserts speed.
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn a_connection_that_has_read_a_large_value_is_closed_after_a_while() {
+        let Some(memcached) = memcached().await else { return };
+        let server =
+            MemcachedServer::new(&memcached.address().to_string(), TIME_LIMIT, Arc::new(|_: Notice<'_>| ()));
+        for size in [10, 500_000, 10] {
+            let value = vec![7_u8; size];
+            let set = Set { value: &value, mark: 0, seconds: 0 };
+            assert!(matches!(server.ask(Op::Set("item", set), TIME_LIMIT).await, Ok(Reply::Done)));
+            let found = server.ask(Op::Get("item"), TIME_LIMIT).await;
+            assert!(matches!(found, Ok(Reply::Found(found)) if found == value));
+            server.shrink();
+            assert_eq!(server.idle().len(), 1, "it is used again");
+            pause();
+            advance(LARGE_FOR).await;
+            resume();
+            server.shrink();
+            assert_eq!(server.idle().len(), usize::from(size < SMALL), "after a value of {size} bytes");
+        }
     }
 }
