@@ -1,4 +1,5 @@
-//! Idle connections: they give back the memory of their last request, serve the next one all the same, and leave none when they close.
+//! Idle connections: they give back the memory of their last request, serve the next one all the same, and leave none when they close. Also
+//! what stays of frames.
 
 use hostler_testkit::{
     Client, Frame, FrameClient, Site, authority, block, eventually, frame_client, indexed_block, tls_clients,
@@ -7,6 +8,7 @@ use hostler_testkit::{
 
 use crate::in_front_of;
 use crate::tls::{ONE, started};
+use crate::tunnels::{Member, in_front};
 
 const PLAIN: usize = 400;
 const SECURE: usize = 20;
@@ -130,5 +132,36 @@ async fn fields_in_the_table_of_a_client_do_not_keep_the_frames_that_brought_the
         clients.push(http2_client_with_a_full_table(&site).await);
     }
     // The frames have 30 MB.
+    eventually("memory as before", async || (memory(&site).await < before + 10 * MIB).then_some(())).await;
+}
+
+/// A client whose body waits for a slot, in frames of 256 bytes. Behind each is a request that fills the rest of a read buffer.
+async fn http2_client_with_an_unread_body(site: &Site) -> FrameClient {
+    let (mut client, filler) = (frame_client(site.address()).await, "f".repeat(7_700));
+    let fields = [(":method", "POST"), (":scheme", "http"), (":path", "/streamed"), (":authority", "a.test")];
+    client.send(&[Frame::head(1, &fields)]).await;
+    for request in 1..=250 {
+        client.send(&[Frame::new(Frame::DATA, 0, 1, [7; 256])]).await;
+        let rest = block(&[(":path", "/fixed"), (":authority", "a.test"), ("filler", &filler)]);
+        ask(&mut client, 2 * request + 1, [block(&METHOD_AND_SCHEME), rest].concat()).await;
+    }
+    client
+}
+
+#[tokio::test]
+async fn a_body_that_waits_in_short_frames_takes_no_more_memory_than_its_window() {
+    let member = Member::start().await;
+    let routes = "[[routes]]\nmatch = '/fixed'\nrespond = 'here'\n[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'";
+    let limits = "pools.app.concurrency = 1\npools.app.queue = { timeout = '1m', policy = 'fifo' }\npools.app.request_timeout = '2m'";
+    let site = in_front(&member, &format!("{limits}\n{routes}")).await;
+    let _first = site.begin("/").await;
+    let _takes_the_slot = member.accept().await;
+    let mut clients = vec![http2_client_with_an_unread_body(&site).await];
+    let before = memory(&site).await;
+    for _ in 0..12 {
+        clients.push(http2_client_with_an_unread_body(&site).await);
+    }
+    site.settles("app", 1, clients.len()).await;
+    // The bodies have 768 KB. With a read buffer for each frame it would be 24 MB.
     eventually("memory as before", async || (memory(&site).await < before + 10 * MIB).then_some(())).await;
 }

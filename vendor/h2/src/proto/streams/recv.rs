@@ -71,12 +71,15 @@ pub(super) enum Event {
 pub(super) struct DataEvent {
     pub(super) payload: Bytes,
     pub(super) is_budgeted: bool,
+    /// Whether the payload is no part of the read buffer.
+    pub(super) is_own: bool,
 }
 
 /// A DATA frame shorter than this joins the one before it, if that was not read yet.
 const SHORT_FRAME: usize = DEFAULT_DATA_FRAME_OVERHEAD_THRESHOLD;
 
-/// Frames that were joined are not longer than this.
+/// Frames that were joined are not longer than this. A shorter payload must not
+/// keep a read buffer in memory.
 const LONGEST_JOINED: usize = 4 * 1024;
 
 impl DataEvent {
@@ -89,16 +92,33 @@ impl DataEvent {
         if !self.is_budgeted || next.len() >= SHORT_FRAME || length > LONGEST_JOINED {
             return false;
         }
-        let joined = std::mem::take(&mut self.payload);
-        let mut joined = joined.try_into_mut().unwrap_or_else(|shared| {
-            // It is a part of the read buffer, which must not stay in memory.
+        let payload = std::mem::take(&mut self.payload);
+        let own = if self.is_own {
+            payload.try_into_mut()
+        } else {
+            Err(payload)
+        };
+        let mut joined = own.unwrap_or_else(|shared| {
             let mut own = BytesMut::with_capacity(LONGEST_JOINED.min(2 * length));
             own.extend_from_slice(&shared);
             own
         });
         joined.extend_from_slice(next);
         self.payload = joined.freeze();
+        self.is_own = true;
         true
+    }
+
+    /// Copies a payload that is much shorter than the read buffer it is a part of.
+    ///
+    /// It is called when the next frame comes and this one was not read yet, so
+    /// it may stay for long. If each frame kept 8 KiB, windows would not limit
+    /// the memory of a stream that is not read.
+    fn leave_read_buffer(&mut self) {
+        if !self.is_own && self.payload.len() < LONGEST_JOINED {
+            self.payload = Bytes::copy_from_slice(&self.payload);
+            self.is_own = true;
+        }
     }
 }
 
@@ -811,20 +831,20 @@ impl Recv {
         let is_budgeted = !frame.is_end_stream();
         let payload = frame.into_payload();
 
-        if is_budgeted {
-            if let Some(Event::Data(last)) = stream.pending_recv.back_mut(&mut self.buffer) {
-                let before = last.payload.len();
-                if last.join(&payload) {
-                    counts.join_data_frames(before, payload.len());
-                    stream.notify_recv();
-                    return Ok(false);
-                }
+        if let Some(Event::Data(last)) = stream.pending_recv.back_mut(&mut self.buffer) {
+            let before = last.payload.len();
+            if is_budgeted && last.join(&payload) {
+                counts.join_data_frames(before, payload.len());
+                stream.notify_recv();
+                return Ok(false);
             }
+            last.leave_read_buffer();
         }
 
         let event = Event::Data(DataEvent {
             payload,
             is_budgeted,
+            is_own: false,
         });
 
         // Push the frame onto the recv buffer
@@ -1360,6 +1380,7 @@ mod tests {
                 Event::Data(DataEvent {
                     payload: data.clone(),
                     is_budgeted: true,
+                    is_own: true,
                 }),
             );
         }
