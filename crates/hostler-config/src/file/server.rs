@@ -189,7 +189,8 @@ pub struct Server {
     /// if many clients upload at the same time and the disk is slow.
     ///
     /// HTTP/2 compresses header fields: a few bytes can stand for 64 KiB. So what the header fields of an HTTP/2 request
-    /// take over 8 KiB counts here until its response is complete. Without room the client gets 503 (`request_memory`).
+    /// take over 8 KiB counts here until its response is complete, or its WebSocket has ended. Without room the client
+    /// gets 503 (`request_memory`).
     pub request_memory: Size<0, 1_099_511_627_776>,
     /// The folder for temporary files: request bodies over `body_memory`, responses to slow clients, and copies of the
     /// files of `[geo]` and `[postal]`.

@@ -32,6 +32,9 @@ impl UpgradedConnection {
         // The exchange's deadline no longer counts, and the sweep need not check it.
         exchange.deadline.forget();
         exchange.body = Default::default();
+        exchange.trailers = None;
+        // The log needs the head at the end, and its room may be that of a larger one before it.
+        exchange.head.fields.shrink_to_fit();
         let mut tunnel = Tunnel::new(client, call.switch(&mut exchange));
         tunnel.name(|| log_name(&exchange, &shard.journal));
         Box::new(Self { tunnel, exchange, _counted: OpenTunnel::new(&shard.connections) })

@@ -44,8 +44,16 @@ async fn ready(talk: &mut Talk) {
 }
 
 async fn open(talk: &mut Talk, member: &Member) -> (SendStream<Bytes>, RecvStream, End) {
+    open_by(websocket("/chat"), talk, member).await
+}
+
+async fn open_by(
+    request: Request<()>,
+    talk: &mut Talk,
+    member: &Member,
+) -> (SendStream<Bytes>, RecvStream, End) {
     ready(talk).await;
-    let (answer, sender) = talk.begin(websocket("/chat"), false).await;
+    let (answer, sender) = talk.begin(request, false).await;
     let mut end = member.accept().await;
     let answering = accept(&end.head);
     end.send(answering).await;
@@ -142,4 +150,21 @@ async fn an_answer_that_opens_no_tunnel_is_a_bad_answer() {
     }
     site.settles("app", 0, 0).await;
     assert_eq!(talk.ask(get("/page")).await.1, b"a page");
+}
+
+#[tokio::test]
+async fn the_long_head_of_a_websocket_counts_as_long_as_it_is_open() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let mut talk = talk(&site).await;
+    let mut request = websocket("/chat");
+    request.headers_mut().insert("x-large", "x".repeat(60_000).parse().unwrap());
+    let (mut sender, _body, _end) = open_by(request, &mut talk, &member).await;
+    has_tunnels(&site, 1).await;
+    let used = async || site.status().await["request_memory"]["used"].as_u64().unwrap();
+    let while_open = used().await;
+    assert!(while_open >= 50_000, "{while_open}");
+    sender.send_reset(Reason::CANCEL);
+    has_tunnels(&site, 0).await;
+    eventually("nothing to be held any more", async || (used().await == 0).then_some(())).await;
 }

@@ -71,8 +71,8 @@ pub(super) struct StreamClient<'a> {
 pub(super) enum AfterStream {
     /// The exchange has ended, and the state is free for the next stream.
     Nothing(Box<StreamState>),
-    /// The stream becomes a tunnel.
-    Tunnel(Box<UpgradedConnection>),
+    /// The stream becomes a tunnel, which keeps the head of its request for the log. With the memory of a long head.
+    Tunnel(Box<UpgradedConnection>, Reservation),
 }
 
 /// A request that has arrived. Its head is in the exchange.
@@ -172,7 +172,7 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         && let Some(stream) = client.switch(exchange, &call)
     {
         unsettled.release();
-        return AfterStream::Tunnel(become_tunnel(common, *state, stream, call));
+        return AfterStream::Tunnel(become_tunnel(common, *state, stream, call), head_memory);
     }
     unsettled.settle();
     drop(head_memory);

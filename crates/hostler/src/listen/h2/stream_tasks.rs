@@ -70,7 +70,9 @@ impl StreamTasks {
             let StreamJob { running, state, new_request } = poll_fn(|cx| inbox.poll_job(cx)).await;
             let mut state = match stream::serve(&running.0, state, new_request).await {
                 AfterStream::Nothing(state) => state,
-                AfterStream::Tunnel(tunnel) => return tunnel.spawn(running.0.shard.clone(), running),
+                AfterStream::Tunnel(tunnel, head_memory) => {
+                    return tunnel.spawn(running.0.shard.clone(), (running, head_memory));
+                }
             };
             drop(running);
             state.clear();
