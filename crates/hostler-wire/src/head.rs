@@ -220,6 +220,13 @@ impl ResponseHead {
         Ok(())
     }
 
+    /// Removes the fields, and frees the memory of a large head.
+    pub fn clear_for_long(&mut self) {
+        self.reason = Span::default();
+        self.fields.clear();
+        self.fields.free_room();
+    }
+
     /// As [`RequestHead::parse_at_once`].
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
         self.reason = Span::default();

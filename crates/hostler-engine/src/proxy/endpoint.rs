@@ -140,7 +140,7 @@ impl Endpoint {
     }
 
     /// Drops idle connections that are too old, closed, or not needed any more. Without this, one that the member has closed would stay half
-    /// open until the next request.
+    /// open until the next request. The others give the memory of a large head back.
     pub fn prune(&self, thread: usize) {
         let now = Instant::now();
         let mut idle = self.idle(thread);
@@ -149,6 +149,7 @@ impl Endpoint {
         idle.retain_mut(|Parked(connection)| {
             let most = if spare > 0 { self.max_idle().or(Some(Self::SPARE_IDLE)) } else { self.max_idle() };
             spare = spare.saturating_sub(1);
+            connection.head_mut().clear_for_long();
             self.is_of_use(connection, now, most)
         });
         drop(idle);
@@ -221,7 +222,10 @@ impl fmt::Debug for Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use hostler_wire::Address;
+    use std::future::poll_fn;
+
+    use hostler_wire::{Address, Limits};
+    use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream, UnixListener};
 
     use super::*;
@@ -246,6 +250,26 @@ mod tests {
         }
         assert_eq!(endpoint.idle(0).len(), 1);
         drop(kept);
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_gives_the_memory_of_a_large_head_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = Address::Unix(folder.path().join("a.sock"));
+        let listener = UnixListener::bind(folder.path().join("a.sock")).unwrap();
+        let endpoint = Endpoint::new(address.clone().into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+        let mut connection = Box::new(MemberConnection::connect(&address).await.unwrap());
+        let (mut member, _) = listener.accept().await.unwrap();
+        let location = "x".repeat(50_000);
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: /{location}\r\nContent-Length: 0\r\n\r\n");
+        member.write_all(head.as_bytes()).await.unwrap();
+        connection.start();
+        poll_fn(|cx| connection.poll_head(cx, &Limits::default(), false)).await.unwrap();
+        assert!(connection.head().fields.memory() > 50_000);
+        endpoint.checkin(0, connection);
+        endpoint.prune(0);
+        let kept = endpoint.checkout(0, true, Instant::now()).expect("it is kept");
+        assert!(kept.head().fields.memory() < 10_000, "{}", kept.head().fields.memory());
     }
 
     #[tokio::test]
