@@ -182,7 +182,8 @@ impl Poison {
 
     /// Whether the request must be alone with its worker: it is on trial, and workers hold several requests at once.
     pub(super) fn isolates(&self, exchange: &Exchange) -> bool {
-        self.settings().crowded && exchange.turn.is_some()
+        // The settings are read only for a request on trial: to load them takes two atomic operations.
+        exchange.turn.is_some() && self.settings().crowded
     }
 
     /// The answer to this request is late. From now on, answers to similar requests are remembered.
