@@ -40,6 +40,11 @@ impl Payment {
     pub fn pay(&self, cost: SlotCost) {
         self.payer.pay(self.mark, cost);
     }
+
+    /// Whether the same payer pays, with the same mark.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.mark == other.mark && Arc::ptr_eq(&self.payer, &other.payer)
+    }
 }
 
 impl fmt::Debug for Payment {

@@ -195,6 +195,32 @@ fn work_after_an_answer_belongs_to_its_request_and_later_work_to_none() {
 }
 
 #[test]
+fn work_after_an_answer_is_paid_by_the_last_payer_with_its_mark() {
+    #[derive(Default)]
+    struct MarkList(Mutex<Vec<u64>>);
+    impl Payer for MarkList {
+        fn pay(&self, mark: u64, _: SlotCost) {
+            self.0.lock().unwrap().push(mark);
+        }
+
+        fn pay_besides(&self, _: Duration) {}
+    }
+    let (member, one, other) = (Member::new(), Arc::new(MarkList::default()), Arc::new(MarkList::default()));
+    let mut began = 0;
+    for (payer, mark) in [(&one, 1), (&one, 1), (&one, 2), (&other, 2)] {
+        began += 10_000;
+        let key = member.begin(began);
+        member.used(0);
+        let payment = Payment { payer: payer.clone(), mark };
+        member.account.end(key, member.at(began + 1_000), &payment);
+        member.used(300);
+    }
+    member.begin(began + 10_000);
+    assert_eq!(*one.0.lock().unwrap(), [1, 1, 2]);
+    assert_eq!(*other.0.lock().unwrap(), [2]);
+}
+
+#[test]
 fn a_member_that_is_gone_has_computed_until_its_end() {
     let (member, route) = (Member::new(), Arc::new(TestPayer::default()));
     let key = member.begin(10_000);
