@@ -64,7 +64,6 @@ pub struct LedgerView {
 pub struct RouteAccount {
     ledger: Arc<Ledger>,
     pending: Arc<PendingCost>,
-    counters: Arc<Counters>,
 }
 
 /// What the requests of one route have cost and what is not in the sums yet. Times are nanoseconds.
@@ -72,6 +71,8 @@ pub struct RouteAccount {
 struct PendingCost {
     route: Arc<str>,
     key: u64,
+    /// Count the CPU time for the metrics, as soon as it is in the sums.
+    counters: Arc<Counters>,
     requests: AtomicU64,
     refused: AtomicU64,
     queue: AtomicU64,
@@ -126,6 +127,7 @@ impl Ledger {
             Cost { requests: slots, hold: nanos(&pending.hold), cpu: nanos(&pending.cpu), ..Cost::default() };
         let cost = Cost { requests: take(&pending.requests), queue: nanos(&pending.queue), ..of_slots };
         let is_refused = take(&pending.refused) > 0;
+        pending.counters.add_cpu(of_slots.cpu);
         self.with(|sums| {
             if cost != Cost::default() && !sums.routes.add(pending.key, cost, is_refused, now) {
                 sums.routes.bring_in(pending.key, pending.route.clone(), cost, is_refused, now);
@@ -148,7 +150,7 @@ impl Ledger {
 impl RouteAccount {
     /// The account of the route with this name. `counters` count its CPU time for the metrics.
     pub fn new(ledger: &Arc<Ledger>, route: &Arc<str>, counters: &Arc<Counters>) -> Arc<Self> {
-        let pending = Arc::new(PendingCost::new(route));
+        let pending = Arc::new(PendingCost::new(route, counters));
         let mut accounts = ledger.accounts();
         if accounts.len() == accounts.capacity() {
             // Only before the list grows: otherwise the accounts of n routes would take n * n steps.
@@ -158,7 +160,7 @@ impl RouteAccount {
         }
         accounts.push(Arc::downgrade(&pending));
         drop(accounts);
-        Arc::new(Self { ledger: ledger.clone(), pending, counters: counters.clone() })
+        Arc::new(Self { ledger: ledger.clone(), pending })
     }
 
     /// A request of this route has ended, after this time in the queue.
@@ -180,8 +182,10 @@ impl RouteAccount {
             pending.release.store(release, Ordering::Relaxed);
         }
         if let Some(cpu) = cost.cpu {
-            self.counters.add_cpu(cpu);
-            self.ledger.is_measured.store(true, Ordering::Relaxed);
+            // Written once: each write would take the ledger out of the caches of all other threads.
+            if !self.ledger.is_measured.load(Ordering::Relaxed) {
+                self.ledger.is_measured.store(true, Ordering::Relaxed);
+            }
             add(&pending.cpu, cpu);
         }
         if !cost.hold.is_zero() {
@@ -204,11 +208,12 @@ impl RouteAccount {
 }
 
 impl PendingCost {
-    fn new(route: &Arc<str>) -> Self {
+    fn new(route: &Arc<str>, counters: &Arc<Counters>) -> Self {
         let key = FixedState::default().hash_one(&**route);
+        let (route, counters) = (route.clone(), counters.clone());
         let (requests, refused, queue, release) = Default::default();
         let (slots, hold, cpu, added) = Default::default();
-        Self { route: route.clone(), key, requests, refused, queue, release, slots, hold, cpu, added }
+        Self { route, key, counters, requests, refused, queue, release, slots, hold, cpu, added }
     }
 }
 
@@ -311,6 +316,20 @@ mod tests {
         let releases: Vec<_> =
             seen.releases.iter().map(|row| (&*row.name, row.slot_hold_ms.minute)).collect();
         assert_eq!(releases, [("1", 30), ("0", 10)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_counters_of_a_route_have_the_cpu_time_that_the_ledger_shows() {
+        let (ledger, counters) = (Arc::new(Ledger::new(Instant::now())), Arc::new(Counters::default()));
+        let pages = RouteAccount::new(&ledger, &"a/*".into(), &counters);
+        for _ in 0..2 {
+            pages.payer(None, &[]).pay(0, cost(40, Some(30)));
+        }
+        let shown = ledger.view(None, Instant::now()).routes[0].cpu_ms.unwrap().minute;
+        assert_eq!((shown, counters.view().worker_cpu), (60, Duration::from_millis(60)));
+        pages.payer(None, &[]).pay(0, cost(40, Some(30)));
+        drop(pages);
+        assert_eq!(counters.view().worker_cpu, Duration::from_millis(90));
     }
 
     #[tokio::test(start_paused = true)]

@@ -81,7 +81,7 @@ pub struct Counters {
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     fallbacks: Mutex<BTreeMap<&'static str, u64>>,
     cache: [AtomicU64; CACHED.len()],
-    /// In nanoseconds. Counted when slots come back.
+    /// In nanoseconds. Counted when the ledger takes it into its sums.
     worker_cpu: AtomicU64,
 }
 
