@@ -135,9 +135,9 @@ impl MemberConnection {
     pub fn start(&mut self) -> &mut Vec<u8> {
         self.outbox.clear();
         spare::take(&mut self.outbox);
-        self.sent = 0;
-        self.written = 0;
+        (self.sent, self.written) = (0, 0);
         self.scan = HeadScan::default();
+        self.head.clear();
         self.body = BodyReader::Length(0);
         self.bulk = Bulk::default();
         self.answered = false;
@@ -222,8 +222,10 @@ impl MemberConnection {
         loop {
             let unread = &self.inbox[self.taken..];
             // The head has nearly always come completely. Then it is parsed without a search for its end.
-            let at_once = self.scan.is_fresh().then(|| self.head.parse_at_once(unread, limits)).flatten();
+            let is_first = self.scan.is_fresh() && !unread.is_empty();
+            let at_once = is_first.then(|| self.head.parse_at_once(unread, limits)).flatten();
             let end = match at_once {
+                None if unread.is_empty() => None,
                 None => self.scan.advance(unread, limits.max_size)?,
                 whole => whole,
             };

@@ -229,14 +229,19 @@ impl ResponseHead {
 
     /// As [`RequestHead::parse_at_once`].
     pub fn parse_at_once(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
-        self.reason = Span::default();
-        self.fields.clear();
+        self.clear();
         let line = usual::status_line(bytes)?;
         let end = self.fields.take_usual(bytes, line.end, limits)?;
         self.status = line.status;
         self.reason = line.reason;
         self.version = if line.minor == 0 { Version::Http10 } else { Version::Http11 };
         Some(end)
+    }
+
+    /// Removes what was parsed, except the status.
+    pub(crate) fn clear(&mut self) {
+        self.reason = Span::default();
+        self.fields.clear();
     }
 
     /// The reason phrase as sent. Often empty.

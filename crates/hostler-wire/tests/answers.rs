@@ -259,6 +259,7 @@ async fn a_connection_serves_one_call_after_another_until_it_is_not_quiet() {
         connection.start().extend_from_slice(REQUEST);
         poll_fn(|cx| connection.poll_send(cx)).await;
         assert!(!connection.is_answered());
+        assert!(connection.head().fields.is_empty(), "nothing is left of the last head");
         theirs
             .write_all(b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok")
             .await
