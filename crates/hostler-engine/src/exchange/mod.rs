@@ -15,6 +15,7 @@ pub mod edits;
 mod expected_cost;
 mod from_head;
 pub mod handshakes;
+mod held_before;
 mod instance;
 mod key_costs;
 mod ledger;
@@ -56,6 +57,7 @@ pub use edits::{Edit, Edits};
 pub use expected_cost::{CostLearner, ExpectedCost};
 pub use from_head::RequestId;
 pub use handshakes::{Handshakes, HandshakesView};
+pub use held_before::{HeldBefore, held_again};
 pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
 pub use key_costs::{FairKeyView, KeyCosts, KeyName, KeyWords};
@@ -121,6 +123,8 @@ pub struct Exchange {
     pub deadline: Deadline,
     pub timings: Timings,
     pub log_facts: LogFacts,
+    /// What the last request of the connection held, until this one takes it.
+    pub before: HeldBefore,
     /// The route that the gateway has found for the request. None once the answer is complete.
     pub route: Option<Arc<dyn Any + Send + Sync>>,
     /// The route's counters, once there is a route.
@@ -234,6 +238,7 @@ impl Exchange {
             deadline,
             timings: Timings::now(),
             log_facts: LogFacts::default(),
+            before: HeldBefore::default(),
             route: None,
             counters: None,
             account: None,
@@ -261,8 +266,8 @@ impl Exchange {
 
     /// The request has this route. The exchange counts on it even if a reload changes the table.
     pub fn enter(&mut self, pattern: &Arc<str>, counters: &Arc<Counters>) {
-        self.log_facts.route = Some(pattern.clone());
-        self.counters = Some(counters.clone());
+        self.log_facts.route = Some(held_again(&mut self.before.route, pattern));
+        self.counters = Some(held_again(&mut self.before.counters, counters));
     }
 
     /// The answer is complete. Drops the request's body, and the route, unless the end of the exchange concerns the route's pool. Reason: a
@@ -298,6 +303,7 @@ impl Exchange {
         self.route = None;
         self.counters = None;
         self.account = None;
+        self.before = HeldBefore::default();
         self.pending_end = None;
         self.turn = None;
         self.registered = None;
@@ -339,10 +345,8 @@ impl Exchange {
         self.id = RequestId::none();
         self.trace = None;
         self.timings = Timings::now();
-        self.log_facts = LogFacts::default();
+        self.before = HeldBefore::take(&mut self.log_facts, &mut self.counters, &mut self.account);
         self.route = None;
-        self.counters = None;
-        self.account = None;
         self.pending_end = None;
         self.was_swallowed = false;
         self.is_suspect = false;

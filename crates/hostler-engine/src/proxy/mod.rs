@@ -40,7 +40,7 @@ use hostler_wire::MemberConnection;
 use rustix::io::Errno;
 use tokio::time::{Instant, sleep};
 
-use crate::exchange::{Body, Downstream, Exchange};
+use crate::exchange::{Body, Downstream, Exchange, held_again};
 use crate::journal::Level;
 
 pub use crate::exchange::Instance;
@@ -80,7 +80,7 @@ pub async fn forward<D: Downstream>(
     settings: &CallSettings,
     thread: usize,
 ) -> Result<CallBox, Failure> {
-    exchange.log_facts.member = Some(lease.label.clone());
+    exchange.log_facts.member = Some(held_again(&mut exchange.before.member, &lease.label));
     // Few HTTP/2 servers support tunnels, and nearly all of them speak HTTP/1.1 too.
     if lease.connector.spoken() == MemberProtocol::Http2 && exchange.offer.is_none() {
         return Box::pin(over_http2(exchange, client, lease, settings, thread)).await;

@@ -78,7 +78,7 @@ async fn fetch_in_background(
     if let Some(CacheStatus::Forwarded { status: Some(status), .. }) = exchange.log_facts.cache {
         exchange.log_facts.status = status;
     }
-    account::close(&mut exchange);
+    account::close(&exchange);
     target.poison.settle(&mut exchange);
     caching.shared_cache.journal.access(|| refresh_line(&exchange));
 }

@@ -1,0 +1,61 @@
+//! What the last request of a connection held, for the next one. Knows no requests.
+
+use std::sync::Arc;
+
+use super::ledger::RouteAccount;
+use super::log_facts::{Counters, LogFacts};
+
+/// What the last request of a connection held. Requests on all threads hold the same, so threads contend for the counts of references. Mostly
+/// the next request of the connection holds it again, and then no count changes.
+#[derive(Default)]
+pub struct HeldBefore {
+    pub route: Option<Arc<str>>,
+    pub pool: Option<Arc<str>>,
+    pub member: Option<Arc<str>>,
+    pub counters: Option<Arc<Counters>>,
+    pub account: Option<Arc<RouteAccount>>,
+}
+
+impl HeldBefore {
+    /// The request is over. No facts are left.
+    pub fn take(
+        facts: &mut LogFacts,
+        counters: &mut Option<Arc<Counters>>,
+        account: &mut Option<Arc<RouteAccount>>,
+    ) -> Self {
+        let (route, pool, member) = (facts.route.take(), facts.pool.take(), facts.member.take());
+        *facts = LogFacts::default();
+        Self { route, pool, member, counters: counters.take(), account: account.take() }
+    }
+}
+
+/// A reference to `wanted`: the one from `before`, if that is to the same.
+pub fn held_again<T: ?Sized>(before: &mut Option<Arc<T>>, wanted: &Arc<T>) -> Arc<T> {
+    before.take().filter(|before| Arc::ptr_eq(before, wanted)).unwrap_or_else(|| wanted.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_address::Trust;
+
+    use super::super::{Exchange, Sweep};
+    use super::*;
+
+    #[test]
+    fn the_next_request_of_a_connection_holds_its_own_route_or_none() {
+        let [one, other]: [Arc<str>; 2] = ["a", "a"].map(Arc::from);
+        let counters = Arc::new(Counters::default());
+        let anywhere = "127.0.0.1:80".parse().unwrap();
+        let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
+        for route in [&one, &one, &other] {
+            exchange.enter(route, &counters);
+            assert!(exchange.log_facts.route.as_ref().is_some_and(|held| Arc::ptr_eq(held, route)));
+            assert_eq!((Arc::strong_count(route), Arc::strong_count(&counters)), (2, 2));
+            exchange.begin(&Trust::default());
+            assert!(exchange.log_facts.route.is_none() && exchange.counters.is_none());
+        }
+        assert_eq!(Arc::strong_count(&one), 1, "a route that has no more requests is let go");
+        exchange.let_go();
+        assert_eq!((Arc::strong_count(&other), Arc::strong_count(&counters)), (1, 1));
+    }
+}
