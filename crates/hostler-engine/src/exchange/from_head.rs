@@ -73,12 +73,9 @@ impl RequestId {
             (source.prefix, source.counter)
         });
         let mut text = [0; 24];
-        for (at, digit) in text.iter_mut().enumerate() {
-            let nibble = match at {
-                0..8 => u64::from(prefix) >> (28 - 4 * at),
-                _ => counter >> (60 - 4 * (at - 8)),
-            };
-            *digit = b"0123456789abcdef"[(nibble & 15) as usize];
+        let numbers = [prefix, (counter >> 32) as u32, counter as u32];
+        for (digits, number) in text.chunks_exact_mut(8).zip(numbers) {
+            digits.copy_from_slice(&hexadecimal(number));
         }
         Self(Text::Made(text))
     }
@@ -99,6 +96,18 @@ impl RequestId {
             Text::Given(text) => text,
         }
     }
+}
+
+/// The eight digits of a number, made at the same time: each is one byte of a word.
+fn hexadecimal(number: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let halves = u64::from(number);
+    let quarters = (halves | (halves << 16)) & 0x0000_ffff_0000_ffff;
+    let bytes = (quarters | (quarters << 8)) & 0x00ff_00ff_00ff_00ff;
+    let digits = (bytes | (bytes << 4)) & (0x0f * ONES);
+    // 1 where the digit is a letter.
+    let letters = ((digits + 6 * ONES) >> 4) & ONES;
+    (digits + u64::from(b'0') * ONES + u64::from(b'a' - b'0' - 10) * letters).to_be_bytes()
 }
 
 impl fmt::Display for RequestId {
@@ -183,6 +192,13 @@ mod tests {
         assert_eq!(made.len(), 10_000);
         assert!(made.iter().all(|id| id.len() == 24));
         assert_eq!(id_of("X-Request-Id: 7f-A_1.b\r\n"), "7f-A_1.b");
+    }
+
+    #[test]
+    fn digits_are_those_of_the_formatter() {
+        for number in [0, 9, 10, 15, 16, 0x0123_4567, 0x89ab_cdef, 0xfedc_ba98, 0xa0a0_9f9f, u32::MAX] {
+            assert_eq!(hexadecimal(number), format!("{number:08x}").as_bytes());
+        }
     }
 
     #[test]
