@@ -79,10 +79,24 @@ impl<E> Roster<E> {
     }
 
     fn edit_at<T>(&mut self, index: usize, change: impl FnOnce(&mut MemberState<E>) -> T) -> T {
+        self.edit_slot(index, true, change)
+    }
+
+    /// As [`Self::edit_at`]. Mostly the sums do not depend on one slot, and then they are not computed.
+    fn edit_slot<T>(
+        &mut self,
+        index: usize,
+        is_in_sums: bool,
+        change: impl FnOnce(&mut MemberState<E>) -> T,
+    ) -> T {
         let state = &mut self.states[index];
-        let before = Totals::of(state, &self.settings);
+        let before = (is_in_sums || cfg!(debug_assertions)).then(|| Totals::of(state, &self.settings));
         let value = change(state);
-        self.totals.replace(before, Totals::of(state, &self.settings));
+        if let Some(before) = before {
+            let after = Totals::of(state, &self.settings);
+            debug_assert!(is_in_sums || after == before, "the sums depend on this change");
+            self.totals.replace(before, after);
+        }
         self.free.update(index, state);
         value
     }
@@ -228,7 +242,8 @@ impl<E> Roster<E> {
     ) -> Grant<E> {
         self.turns += 1;
         let (turns, alone) = (self.turns, wanted.alone && self.totals.members > 1);
-        self.edit_at(index, |state| {
+        let is_in_sums = long_lived.is_some() || self.states[index].event_loop.is_some();
+        self.edit_slot(index, is_in_sums, |state| {
             debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
             state.lease_time(now);
             let others_in_use = u16::try_from(state.in_use).unwrap_or(u16::MAX);
@@ -270,7 +285,9 @@ impl<E> Roster<E> {
         self.turns += 1;
         let turns = self.turns;
         let Some(index) = self.index_of_grant(grant) else { return };
-        self.edit_at(index, |state| {
+        let is_plain = !grant.trial && grant.long_lived.is_none();
+        let is_in_sums = !is_plain || self.states[index].event_loop.is_some();
+        self.edit_slot(index, is_in_sums, |state| {
             state.lease_time(now);
             if state.in_use > 1 {
                 state.shared_until = Some(now);
