@@ -58,10 +58,16 @@ pub struct Endpoint {
     /// Workers of our own never close an idle connection (the preload sees to that). Other members may close one at any moment.
     ours: Option<OwnWorker>,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
-    idle: Box<[Mutex<Vec<Parked>>]>,
+    idle: Box<[IdleOfThread]>,
     /// Shared HTTP/2 connections, one list per thread. Empty if the member speaks only HTTP/1.1.
     http2_connections: Box<[Http2Connections]>,
 }
+
+/// The idle connections of one thread. Aligned, so that threads do not write to the same cache line: each request takes a connection from
+/// its list and returns it.
+#[derive(Default)]
+#[repr(align(64))]
+struct IdleOfThread(Mutex<Vec<Parked>>);
 
 /// An idle connection. It stays in the box that it came in.
 struct Parked(Box<MemberConnection>);
@@ -87,7 +93,7 @@ impl Endpoint {
         threads: usize,
         ours: Option<OwnWorker>,
     ) -> Self {
-        let idle = (0..threads).map(|_| Mutex::default()).collect();
+        let idle = (0..threads).map(|_| IdleOfThread::default()).collect();
         let sharing = if connector.protocol == MemberProtocol::Http2 { threads } else { 0 };
         let max_age = connector.has_name().then_some(Self::MAX_AGE);
         let http2_connections = (0..sharing).map(|_| Http2Connections::new(max_age)).collect();
@@ -207,7 +213,7 @@ impl Endpoint {
     }
 
     fn idle(&self, thread: usize) -> MutexGuard<'_, Vec<Parked>> {
-        self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle[thread].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -30,7 +30,9 @@ pub struct Meter {
     last_wait: AtomicU32,
 }
 
+/// The times of one thread. Aligned, so that threads do not write to the same cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Recorded {
     queue_wait: TimeCounts,
     slot_hold: TimeCounts,
