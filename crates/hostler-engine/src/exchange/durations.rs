@@ -84,27 +84,27 @@ impl Durations {
     /// A request has ended after this time.
     pub fn record(&self, kind: RequestKind, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let series = self.series(kind);
-        if series.kind != kind {
+        let (series, is_own) = self.series(kind);
+        if !is_own {
             self.of_others[kind.class()].fetch_add(1, Ordering::Relaxed);
         }
         series.buckets[BOUNDS.partition_point(|bound| *bound < time)].fetch_add(1, Ordering::Relaxed);
         series.sum.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// The series of this kind. When there are too many, the last one counts all others.
-    fn series(&self, kind: RequestKind) -> &Series {
+    /// The series of this kind, and whether it is its own. When there are too many, the last one counts all others.
+    fn series(&self, kind: RequestKind) -> (&Series, bool) {
         let mut next = &self.first;
         for _ in 1..MOST_KINDS {
             let series = next.get_or_init(|| Box::new(Series::new(kind)));
             if series.kind == kind {
-                return series;
+                return (series, true);
             }
             next = &series.next;
         }
         // Requests of this kind may have come before. Two series of one kind would be one metric twice.
         let known = self.all().find(|series| series.kind == OTHERS);
-        known.unwrap_or_else(|| next.get_or_init(|| Box::new(Series::new(OTHERS))))
+        (known.unwrap_or_else(|| next.get_or_init(|| Box::new(Series::new(OTHERS)))), kind == OTHERS)
     }
 
     /// How many requests have ended, by the first digit of the status. 0: without a status. Statuses above 599 count as 5.
