@@ -13,7 +13,10 @@ use rustls::{RootCertStore, ServerConfig};
 static AUTHORITIES: AtomicUsize = AtomicUsize::new(1);
 
 /// A certificate authority.
-pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    number: usize,
+}
 
 /// An issued certificate and its key, in PEM.
 #[derive(Clone)]
@@ -26,18 +29,48 @@ pub struct IssuedCertificate {
 
 /// A new authority, which no system trusts.
 pub fn authority() -> Authority {
-    let mut params = CertificateParams::default();
     // A number, because clients would confuse two authorities of the same name and reject the signatures.
     let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
+    let issuer = CertifiedIssuer::self_signed(of_authority(number), KeyPair::generate().unwrap()).unwrap();
+    Authority { issuer, number }
+}
+
+fn of_authority(number: usize) -> CertificateParams {
+    let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    params
 }
 
 impl Authority {
+    /// A new authority that this one vouches for.
+    pub fn intermediate(&self) -> Self {
+        self.vouch_for_authority(|_| ())
+    }
+
+    /// A new authority that this one has vouched for until 2002.
+    pub fn expired_intermediate(&self) -> Self {
+        self.vouch_for_authority(expire)
+    }
+
+    fn vouch_for_authority(&self, change: impl FnOnce(&mut CertificateParams)) -> Self {
+        let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
+        let mut params = of_authority(number);
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        Self { issuer: CertifiedIssuer::signed_by(params, key, &self.issuer).unwrap(), number }
+    }
+
+    /// An authority with the same name and another key.
+    pub fn namesake(&self) -> Self {
+        let (params, number) = (of_authority(self.number), self.number);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        Self { issuer, number }
+    }
+
     /// The certificate of the authority, in PEM.
     pub fn cert(&self) -> String {
-        self.0.pem()
+        self.issuer.pem()
     }
 
     /// Issues a certificate for these names and addresses.
@@ -49,14 +82,21 @@ impl Authority {
     pub fn vouched_for(&self, names: &[&str]) -> IssuedCertificate {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
-        (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+        expire(&mut params);
         self.sign(params)
     }
 
     fn sign(&self, params: CertificateParams) -> IssuedCertificate {
         let key = KeyPair::generate().unwrap();
-        IssuedCertificate { cert: params.signed_by(&key, &self.0).unwrap().pem(), key: key.serialize_pem() }
+        IssuedCertificate {
+            cert: params.signed_by(&key, &self.issuer).unwrap().pem(),
+            key: key.serialize_pem(),
+        }
     }
+}
+
+fn expire(params: &mut CertificateParams) {
+    (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
 }
 
 impl IssuedCertificate {
@@ -70,7 +110,7 @@ impl IssuedCertificate {
             None => builder.with_no_client_auth(),
             Some(authority) => {
                 let mut roots = RootCertStore::empty();
-                roots.add(authority.0.der().clone()).unwrap();
+                roots.add(authority.issuer.der().clone()).unwrap();
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
                 builder.with_client_cert_verifier(verifier.build().unwrap())
             }

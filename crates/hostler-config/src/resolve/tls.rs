@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
 
 use super::{Resolver, server};
 use crate::document::KeyPath;
 use crate::file::{self, ClientCertificates, Hsts, MinVersion};
 use crate::resolved::{Server, Tls};
-use crate::tls::{self, Certificate, CertificateFiles, LoadError};
+use crate::tls::{self, Certificate, CertificateFiles, Expiry, LoadError};
 use crate::value::{ListenAddress, TextOr, parse_duration};
 
 /// `None` if it is not written.
@@ -77,10 +78,10 @@ fn certificate(resolver: &mut Resolver<'_>, path: &KeyPath, written: &file::Cert
     };
     match Certificate::load(&files) {
         Ok(certificate) => {
-            if let Some(doubts) = certificate.doubts(Timestamp::now()) {
-                let path = path.key("cert");
+            let path = path.key("cert");
+            for doubt in certificate.doubts(Timestamp::now()) {
                 let place = resolver.document.place_of_value(&path);
-                resolver.report.warn(place, format!("{path}: {doubts}"));
+                resolver.report.warn(place, format!("{path}: {doubt}"));
             }
         }
         Err(LoadError::Cert(error)) => resolver.refuse(&path.key("cert"), error),
@@ -97,7 +98,10 @@ fn clients(
     let file = resolver.folder.join(written.client_ca.as_ref()?);
     let required = written.client_certificates == ClientCertificates::Required;
     match authorities(&file) {
-        Ok(authorities) => Some(tls::ClientCertificates { authorities, required }),
+        Ok(authorities) => {
+            warn_of_expired(resolver, path, &file, &authorities);
+            Some(tls::ClientCertificates { authorities, required })
+        }
         Err(error) => {
             resolver.refuse(path, error);
             None
@@ -105,13 +109,31 @@ fn clients(
     }
 }
 
-fn authorities(file: &Path) -> Result<Vec<rustls::pki_types::CertificateDer<'static>>, tls::FileError> {
+fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, tls::FileError> {
     let found = tls::certificates(file)?;
     let mut roots = rustls::RootCertStore::empty();
     for authority in &found {
         roots.add(authority.clone()).map_err(|error| tls::FileError::new(file, error.to_string()))?;
     }
     Ok(found)
+}
+
+/// The library checks the dates of clients' certificates, but not those of the authorities.
+fn warn_of_expired(
+    resolver: &mut Resolver<'_>,
+    path: &KeyPath,
+    file: &Path,
+    authorities: &[CertificateDer<'static>],
+) {
+    let now = Timestamp::now();
+    for (number, authority) in (1..).zip(authorities) {
+        let Some(doubt) = Expiry::read(authority).and_then(|valid| valid.doubt(now)) else { continue };
+        let rest = "; certificates that it has issued are accepted all the same";
+        let place = resolver.document.place_of_value(path);
+        resolver
+            .report
+            .warn(place, format!("{path}: {}: certificate {number} {doubt}{rest}", file.display()));
+    }
 }
 
 /// The value of the header field.

@@ -8,6 +8,8 @@ use crate::{Advertise, Tls};
 
 const PING: &str = "[[routes]]\nmatch = \"*\"\nrespond = \"pong\"\n";
 
+const NOISE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
 /// RSA with 1024 bits.
 const WEAK_KEY: &str = "\
 -----BEGIN PRIVATE KEY-----
@@ -35,6 +37,9 @@ fn with_files(text: &str) -> Site {
     let (one, other, old) =
         (trust.vouch_for(&["a.test"]), trust.vouch_for(&["b.test"]), trust.vouched_for(&["a.test"]));
     let nameless = trust.vouch_for(&["192.0.2.1"]);
+    let (middle, expired, stranger) =
+        (trust.intermediate(), trust.expired_intermediate(), authority().cert());
+    let (below, below_expired) = (middle.vouch_for(&["a.test"]), expired.vouch_for(&["a.test"]));
     let broken_off = &one.cert[..one.cert.len() / 2];
     let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     let old_encrypted = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n";
@@ -47,6 +52,15 @@ fn with_files(text: &str) -> Site {
         ("nameless.pem", &nameless.cert),
         ("nameless.key", &nameless.key),
         ("chain.pem", &format!("{}{}", one.cert, trust.cert())),
+        ("below.key", &below.key),
+        ("whole.pem", &[&*below.cert, &middle.cert(), &trust.cert()].concat()),
+        ("disorder.pem", &[&*below.cert, &trust.cert(), &middle.cert()].concat()),
+        ("stranger.pem", &[&*below.cert, &middle.cert(), &stranger].concat()),
+        ("namesake.pem", &[&*below.cert, &middle.namesake().cert()].concat()),
+        ("noise_behind.pem", &[&*below.cert, NOISE].concat()),
+        ("below_expired.key", &below_expired.key),
+        ("below_expired.pem", &[&*below_expired.cert, &expired.cert(), &trust.cert()].concat()),
+        ("expired.pem", &[trust.cert(), expired.cert()].concat()),
         ("half.pem", broken_off),
         ("empty.pem", "nothing\n"),
         ("encrypted.key", encrypted),
@@ -57,7 +71,7 @@ fn with_files(text: &str) -> Site {
         ("one_line.key", "-----BEGIN PRIVATE KEY----- c2VjcmV0 -----END PRIVATE KEY-----\n"),
         ("escaped.key", "-----BEGIN PRIVATE KEY-----\\nc2VjcmV0\\n-----END PRIVATE KEY-----\n"),
         ("joined.key", "-----BEGIN PRIVATE KEY-----c2VjcmV0\n-----END PRIVATE KEY-----\n"),
-        ("noise.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+        ("noise.pem", NOISE),
     ] {
         std::fs::write(site.folder().join(name), text).unwrap();
     }
@@ -154,6 +168,55 @@ fn a_certificate_that_clients_reject_causes_a_warning() {
         &pair("nameless.pem", "nameless.key"),
         expect![
             "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/nameless.pem: has no DNS name (subjectAltName), so clients accept it only for an IP address that it names"
+        ],
+    );
+}
+
+#[test]
+fn a_chain_that_clients_cannot_follow_causes_a_warning() {
+    check(&pair("whole.pem", "below.key"), expect![""]);
+    check(
+        &pair("disorder.pem", "below.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/disorder.pem: certificate 2 did not issue certificate 1, so clients may not find an authority that they trust"
+        ],
+    );
+    check(
+        &pair("stranger.pem", "below.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/stranger.pem: certificate 3 issued none of the certificates before it, so clients may not find an authority that they trust"
+        ],
+    );
+    check(
+        &pair("namesake.pem", "below.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/namesake.pem: certificate 2 did not issue certificate 1, so clients may not find an authority that they trust"
+        ],
+    );
+    check(
+        &pair("below_expired.pem", "below_expired.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/below_expired.pem: certificate 2 expired at 2002-01-01T00:00:00Z, so clients may not find an authority that they trust"
+        ],
+    );
+}
+
+#[test]
+fn an_intermediate_that_is_no_certificate_is_refused() {
+    check(
+        &pair("noise_behind.pem", "below.key"),
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/noise_behind.pem: certificate 2 is malformed (TrailingData(SignedData))"
+        ],
+    );
+}
+
+#[test]
+fn an_expired_authority_of_clients_causes_a_warning() {
+    check(
+        &format!("{}client_ca = \"expired.pem\"\n", pair("a.pem", "a.key")),
+        expect![
+            "hostler.toml:4:13: tls.client_ca: FOLDER/expired.pem: certificate 2 expired at 2002-01-01T00:00:00Z; certificates that it has issued are accepted all the same"
         ],
     );
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
-use webpki::{EndEntityCert, KeyUsage};
+use webpki::EndEntityCert;
 
+use super::chain::{self, ChainLink};
 use super::pem::{self, FileError};
+use super::validity::Expiry;
 
 /// The files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,15 +51,8 @@ pub struct Certificate {
     pub names: Vec<String>,
     /// The time in which it is valid. `None` if that cannot be read.
     pub valid: Option<Expiry>,
-}
-
-/// The time in which a certificate is valid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expiry {
-    /// Not before.
-    pub from: Timestamp,
-    /// Not after.
-    pub until: Timestamp,
+    /// The certificates behind it in the file.
+    links: Vec<ChainLink>,
 }
 
 impl Certificate {
@@ -68,6 +63,7 @@ impl Certificate {
         let refuse_cert = |why: String| LoadError::Cert(FileError::new(&files.cert, why));
         let refuse_key = |why: String| LoadError::Key(FileError::new(&files.key, why));
         let (names, valid) = read(&chain[0]).map_err(|error| refuse_cert(unreadable(&error)))?;
+        let links = chain::links(&chain).map_err(refuse_cert)?;
         let key = any_supported_type(&key).map_err(|_| refuse_key(unusable(&key).into()))?;
         let key = CertifiedKey::new(chain, key);
         match key.keys_match() {
@@ -78,21 +74,18 @@ impl Certificate {
             }
             Err(error) => return Err(refuse_cert(error.to_string())),
         }
-        Ok(Self { key: Arc::new(key), path: files.cert.clone(), names, valid })
+        Ok(Self { key: Arc::new(key), path: files.cert.clone(), names, valid, links })
     }
 
-    /// A problem of a certificate that can still be used.
-    pub fn doubts(&self, now: Timestamp) -> Option<String> {
-        let file = self.path.display();
-        match self.valid {
-            Some(valid) if now > valid.until => Some(format!("{file}: expired at {}", valid.until)),
-            Some(valid) if now < valid.from => Some(format!("{file}: is not valid before {}", valid.from)),
-            _ if self.names.is_empty() => {
-                let only = "so clients accept it only for an IP address that it names";
-                Some(format!("{file}: has no DNS name (subjectAltName), {only}"))
-            }
-            _ => None,
-        }
+    /// The problems of a certificate that can still be used.
+    pub fn doubts(&self, now: Timestamp) -> Vec<String> {
+        let nameless = || {
+            let only = "so clients accept it only for an IP address that it names";
+            self.names.is_empty().then(|| format!("has no DNS name (subjectAltName), {only}"))
+        };
+        let own = self.valid.and_then(|valid| valid.doubt(now)).or_else(nameless);
+        let all = own.into_iter().chain(chain::doubts(&self.links, now));
+        all.map(|doubt| format!("{}: {doubt}", self.path.display())).collect()
     }
 }
 
@@ -115,21 +108,5 @@ fn unreadable(error: &webpki::Error) -> String {
 fn read(cert: &CertificateDer<'_>) -> Result<(Vec<String>, Option<Expiry>), webpki::Error> {
     let cert = EndEntityCert::try_from(cert)?;
     let names = cert.valid_dns_names().map(str::to_ascii_lowercase).collect();
-    Ok((names, validity(&cert)))
-}
-
-/// The library does not offer the dates of a certificate. But its errors contain them, for a time before or after. It checks the dates
-/// before the issuer, which is unknown here.
-fn validity(cert: &EndEntityCert<'_>) -> Option<Expiry> {
-    let ask = |time: u64| {
-        let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(time));
-        cert.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()
-    };
-    let stamp = |time: UnixTime| Timestamp::from_second(i64::try_from(time.as_secs()).ok()?).ok();
-    match (ask(0)?, ask(u64::MAX)?) {
-        (webpki::Error::CertNotValidYet { not_before, .. }, webpki::Error::CertExpired { not_after, .. }) => {
-            Some(Expiry { from: stamp(not_before)?, until: stamp(not_after)? })
-        }
-        _ => None,
-    }
+    Ok((names, Expiry::of(&cert)))
 }

@@ -6,6 +6,7 @@ use hostler_config as config;
 use hostler_config::tls::{
     Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
 };
+use jiff::Timestamp;
 use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 
@@ -72,6 +73,13 @@ impl TlsFiles {
             format!("tls: {} for {names}{until}", certificate.path.display())
         };
         self.terminator.shown().iter().map(describe).collect()
+    }
+
+    /// What is wrong with certificates that are used all the same.
+    pub fn doubts(&self) -> Vec<String> {
+        let (shown, now) = (self.terminator.shown(), Timestamp::now());
+        let doubts = shown.iter().flat_map(|certificate| certificate.doubts(now));
+        doubts.map(|doubt| format!("tls: {doubt}")).collect()
     }
 }
 

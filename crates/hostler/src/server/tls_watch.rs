@@ -61,6 +61,7 @@ async fn follow(
         Ok(fresh) => {
             shown.show(fresh);
             shown.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
+            shown.doubts().iter().for_each(|line| running.journal.event(Level::Warn, line));
             None
         }
         Err(why) => {

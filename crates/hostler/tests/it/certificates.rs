@@ -1,6 +1,8 @@
 //! Certificates: which one is shown, what happens when files change, and client certificates.
 
-use hostler_testkit::{authority, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream};
+use hostler_testkit::{
+    IssuedCertificate, authority, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream,
+};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use rustls::version::TLS12;
 
@@ -99,6 +101,18 @@ async fn bad_certificate_files_are_reported_once_and_change_nothing() {
     .await;
     let told = site.lines().iter().filter(|line| line.contains("is not the key")).count();
     assert_eq!(told, 1);
+}
+
+#[tokio::test]
+async fn a_changed_file_with_a_broken_chain_is_used_with_a_warning() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let IssuedCertificate { cert, key } = trust.vouch_for(&["a.test"]);
+    let new = IssuedCertificate { cert: [cert, authority().cert()].concat(), key };
+    write(site.folder(), "a", &new);
+    let line = site.says("certificate 2 did not issue certificate 1").await;
+    assert!(line.contains("a.pem: "), "{line}");
+    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
 }
 
 #[tokio::test]
