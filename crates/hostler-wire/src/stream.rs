@@ -83,6 +83,11 @@ impl Stream {
         Ok(Self::Tcp(stream))
     }
 
+    /// Whether it is one over TLS.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
     /// Whether no byte has come and the other side has not closed, by asking the kernel. Needs a system call, for callers
     /// that must not miss a close that the runtime has not reported yet.
     pub fn is_quiet_now(&mut self) -> bool {
@@ -95,8 +100,7 @@ impl Stream {
             Self::InHttp2(stream) => return stream.is_quiet(),
         };
         // The close of TLS may have come earlier, together with the response.
-        let is_tls = matches!(self, Self::Tls(_));
-        matches!(peeked, Err(rustix::io::Errno::AGAIN)) && (!is_tls || self.is_quiet())
+        matches!(peeked, Err(rustix::io::Errno::AGAIN)) && (!self.is_tls() || self.is_quiet())
     }
 
     /// Resets the connection when it is dropped, so that the receiver does not take what was sent for the whole. A Unix

@@ -1,15 +1,20 @@
 //! TLS for clients, without connections: certificates, the choice among them, and the settings of handshakes. Knows no connections and no
 //! configuration.
 
+mod bound;
 mod certificate;
 mod chain;
+mod handshaking;
 mod pem;
+mod rules;
 mod shown;
 mod terminator;
 mod validity;
 
 pub use certificate::{Certificate, CertificateFiles, LoadError};
+pub use handshaking::Handshaking;
 pub use pem::{FileError, certificates, private_key};
+pub use rules::{ClientCertificates, HandshakeSettings, TlsVersion};
 pub use shown::Certificates;
-pub use terminator::{ClientCertificates, HandshakeSettings, Terminator, TlsVersion};
+pub use terminator::Terminator;
 pub use validity::Expiry;

@@ -45,6 +45,15 @@ impl Expiry {
     }
 }
 
+/// The last second in which a certificate is valid, also if that is beyond the range of [`Timestamp`]. None if it cannot be read.
+pub(super) fn last_second(cert: &CertificateDer<'_>) -> Option<u64> {
+    let cert = EndEntityCert::try_from(cert).ok()?;
+    match objection(&cert, u64::MAX)? {
+        Error::CertExpired { not_after, .. } => Some(not_after.as_secs()),
+        _ => None,
+    }
+}
+
 fn objection(cert: &EndEntityCert<'_>, time: u64) -> Option<Error> {
     let time = UnixTime::since_unix_epoch(Duration::from_secs(time));
     cert.verify_for_usage(&[], &[], &[], time, KeyUsage::server_auth(), None, None).err()

@@ -162,7 +162,7 @@ impl Http1Client {
                 // The task has moved many bytes in this turn, so the read was put off.
                 Poll::Pending if !coop::has_budget_remaining() => return Poll::Pending,
                 // Checked after the read: a request that has arrived is answered even while Hostler stops.
-                Poll::Pending if shard.is_draining() && !*begun => {
+                Poll::Pending if !*begun && shard.ends_idle(&self.settings, self.stream.is_tls()) => {
                     return Poll::Ready(Ok(HeadFound::Not(NextHead::None)));
                 }
                 Poll::Pending => {
@@ -197,9 +197,9 @@ impl Http1Client {
         is_first && line.split(|&byte| byte == b' ').count() == 3 && memchr::memchr(b'/', line).is_none()
     }
 
-    /// The connection, and the bytes that were read from it.
-    pub fn into_read(self) -> (Stream, Vec<u8>) {
-        (self.stream, self.inbox)
+    /// The connection, its settings, and the bytes that were read from it.
+    pub fn into_read(self) -> (Stream, Arc<Settings>, Vec<u8>) {
+        (self.stream, self.settings, self.inbox)
     }
 
     /// Prepares for the body of a request whose head is valid.

@@ -21,6 +21,8 @@ use super::{ListenerKind, Settings};
 /// A connection that is ready for requests.
 pub(super) struct ReadyConnection {
     pub stream: Stream,
+    /// Those of its TLS handshake, if it had one.
+    pub settings: Arc<Settings>,
     pub origin: ConnectionOrigin,
     /// Whether ALPN has chosen HTTP/2.
     pub http2: bool,
@@ -58,19 +60,24 @@ impl Shard {
                     return Err("client_connections");
                 }
             }
-            let Some(config) = settings.tls.clone().filter(|_| kind == ListenerKind::Tls) else {
-                return Ok(ReadyConnection { stream: stream.into(), origin, http2: false });
-            };
+            if kind == ListenerKind::Plain {
+                let settings = self.settings.load_full();
+                return Ok(ReadyConnection { stream: stream.into(), settings, origin, http2: false });
+            }
             // A method begins with a letter, and a TLS record does not: the client speaks plain HTTP.
             if self.first_byte(&stream, &deadline).await?.is_ascii_uppercase() {
                 self.refuse(stream.into(), &origin, &Refusal::PlainHttp).await;
                 return Err("plain_http");
             }
             origin.scheme = Scheme::Https;
-            let stream = within(&deadline, self.tls_handshake(stream, config)).await.ok_or("timeout")??;
+            // Only now: the client may have connected before a reload, and must be admitted by the rules that hold now.
+            let settings = self.settings.load_full();
+            let tls = settings.tls.as_ref().expect("invariant: a reload takes no TLS from a listener");
+            let stream =
+                within(&deadline, self.tls_handshake(stream, tls.config())).await.ok_or("timeout")??;
             let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             origin.certificate = certificate(&stream);
-            Ok(ReadyConnection { stream: Stream::Tls(Box::new(stream)), origin, http2 })
+            Ok(ReadyConnection { stream: Stream::Tls(Box::new(stream)), settings, origin, http2 })
         };
         outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
     }
@@ -81,7 +88,7 @@ impl Shard {
         poll_fn(|cx| match stream.poll_peek(cx, &mut ReadBuf::new(&mut first)) {
             Poll::Ready(Ok(1..)) => Poll::Ready(Ok(())),
             Poll::Ready(_) => Poll::Ready(Err("left")),
-            Poll::Pending if self.is_draining() => Poll::Ready(Err("drained")),
+            Poll::Pending if self.connections.is_draining() => Poll::Ready(Err("drained")),
             Poll::Pending => deadline.poll_due(cx).map(|()| Err("silent")),
         })
         .await?;

@@ -30,8 +30,8 @@ pub(super) struct IdleConnection {
 
 impl IdleConnection {
     /// A connection before its first request.
-    pub fn new(stream: Stream, shard: &Shard) -> Self {
-        let (settings, silence) = (shard.settings.load_full(), shard.sweep.deadline());
+    pub fn new(stream: Stream, settings: Arc<Settings>, shard: &Shard) -> Self {
+        let silence = shard.sweep.deadline();
         silence.set_after(settings.idle_timeout);
         Self { stream, settings, written: 0, spool: None, silence }
     }
@@ -44,7 +44,7 @@ impl IdleConnection {
             // The task has moved many bytes in this turn, so the read was put off.
             Poll::Pending if !coop::has_budget_remaining() => Poll::Pending,
             // Checked after the read: a request that has arrived is answered even while Hostler stops.
-            Poll::Pending if shard.is_draining() => Poll::Ready(None),
+            Poll::Pending if shard.ends_idle(&self.settings, self.stream.is_tls()) => Poll::Ready(None),
             Poll::Pending => self.silence.poll_due(cx).map(|()| None),
         })
         .await

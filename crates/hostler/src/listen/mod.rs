@@ -75,7 +75,7 @@ enum AfterHttp1 {
     /// The connection becomes a tunnel.
     Tunnel(Box<UpgradedConnection>),
     /// The connection continues with HTTP/2. The bytes were read already.
-    Http2(Stream, Vec<u8>),
+    Http2(Stream, Arc<Settings>, Vec<u8>),
 }
 
 /// The log says at most this often that a listener cannot accept connections.
@@ -176,7 +176,7 @@ impl Shard {
             return self.refuse_client_beyond_limit(stream, origin, kind, over, open);
         }
         if !crowded && settings.begins_with_request(&origin, kind) {
-            let idle = IdleConnection::new(stream.into(), &self);
+            let idle = IdleConnection::new(stream.into(), settings, &self);
             tokio::spawn(Clocked::new(self.serve_http1(idle, origin, open)));
             return;
         }
@@ -185,12 +185,13 @@ impl Shard {
                 return self.refuse_beyond_limit(stream, &origin, kind).await;
             }
             let ready = self.handshake(&settings, stream, origin, kind).await;
-            let Some(ReadyConnection { stream, origin, http2 }) = ready else { return };
+            let Some(ready) = ready else { return };
             // A new task, because this one is as large as a handshake needs it.
-            if http2 {
-                tokio::spawn(self.serve_http2(stream, Vec::new(), origin, open));
+            if ready.http2 {
+                tokio::spawn(self.serve_http2(ready, Vec::new(), open));
             } else {
-                let idle = IdleConnection::new(stream, &self);
+                let ReadyConnection { stream, settings, origin, .. } = ready;
+                let idle = IdleConnection::new(stream, settings, &self);
                 tokio::spawn(Clocked::new(self.serve_http1(idle, origin, open)));
             }
         });
@@ -213,8 +214,9 @@ impl Shard {
                 AfterHttp1::Idle(again) => idle = again,
                 AfterHttp1::Tunnel(tunnel) => return tunnel.spawn(self, open),
                 // A new task, because this one is as large as HTTP/1.1 needs it.
-                AfterHttp1::Http2(stream, read) => {
-                    return drop(tokio::spawn(self.serve_http2(stream, read, origin, open)));
+                AfterHttp1::Http2(stream, settings, read) => {
+                    let ready = ReadyConnection { stream, settings, origin, http2: true };
+                    return drop(tokio::spawn(self.serve_http2(ready, read, open)));
                 }
             }
         }
@@ -239,8 +241,8 @@ impl Shard {
                 }
                 Ok(NextHead::Idle) => return AfterHttp1::Idle(client.into_idle()),
                 Err(_) if client.has_prior_knowledge() => {
-                    let (stream, read) = client.into_read();
-                    return AfterHttp1::Http2(stream, read);
+                    let (stream, settings, read) = client.into_read();
+                    return AfterHttp1::Http2(stream, settings, read);
                 }
                 Err(refusal) => {
                     exchange.begin_unread();
@@ -267,7 +269,8 @@ impl Shard {
             };
             unsettled.settle();
             // A stream that ends because Hostler does is the last answer of its connection, although its head did not say so.
-            let is_last = exchange.log_facts.stream_end.is_some() && self.connections.is_ending();
+            let is_last = exchange.log_facts.stream_end.is_some()
+                && self.ends(&client.settings, client.stream.is_tls());
             if delivered == Delivered::Aborted || !client.is_kept() || is_last {
                 client.end(delivered).await;
                 return AfterHttp1::Nothing;
@@ -297,7 +300,7 @@ impl Shard {
                 .map_or_else(|refusal| Err(refusal.into()), |health| Ok(Answer::Whole(health)))
             }
         };
-        client.keep = wants_keep && !self.connections.is_ending();
+        client.keep = wants_keep && !self.ends(&client.settings, client.stream.is_tls());
         let has_closed = client.has_closed().await;
         let outcome = self.respond(client, exchange, answer).await;
         if has_closed

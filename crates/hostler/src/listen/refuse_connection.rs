@@ -86,7 +86,8 @@ impl Shard {
 
     /// Refuses a connection before its first request is read.
     pub(super) async fn refuse(&self, stream: Stream, origin: &ConnectionOrigin, refusal: &Refusal) {
-        let mut client = Http1Client::new(IdleConnection::new(stream, self), Vec::new(), self);
+        let idle = IdleConnection::new(stream, self.settings.load_full(), self);
+        let mut client = Http1Client::new(idle, Vec::new(), self);
         // It waits for no request.
         client.silence.clear();
         let mut exchange = origin.exchange(&self.sweep);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_cache::BodyMemory;
+use hostler_config::tls::Handshaking;
 use hostler_engine::exchange::{MemoryBudget, Spool, Trust};
 use hostler_wire::Limits;
 use ipnet::IpNet;
-use rustls::ServerConfig;
 
 /// The limits and timeouts of client connections.
 #[derive(Debug, Clone)]
@@ -37,13 +37,20 @@ pub struct Settings {
     pub http2: Http2,
     /// The networks whose connections begin with a PROXY header.
     pub proxy_protocol: Vec<IpNet>,
-    /// The settings of TLS handshakes; none without [`ListenerKind::Tls`].
-    pub tls: Option<Arc<ServerConfig>>,
+    /// How TLS handshakes are made; none without [`ListenerKind::Tls`].
+    pub tls: Option<Arc<Handshaking>>,
     pub https: Https,
     /// The path of health checks; none: clients can make no health checks.
     pub health_path: Option<Arc<str>>,
     /// Whether health checks are in the access log.
     pub log_health_checks: bool,
+}
+
+impl Settings {
+    /// Whether the clients that were admitted by TLS handshakes with these settings must be admitted anew.
+    pub(super) fn are_outdated(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_outdated())
+    }
 }
 
 /// The protocol of a listening socket.

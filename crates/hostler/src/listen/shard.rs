@@ -58,6 +58,11 @@ impl ConnectionOrigin {
         Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
     }
 
+    /// Whether it began with a TLS handshake.
+    pub fn is_tls(&self) -> bool {
+        self.scheme == Scheme::Https
+    }
+
     /// An exchange for the first request of the connection.
     pub fn exchange(&self, sweep: &Sweep) -> Exchange {
         let mut exchange = Exchange::new(self.peer, self.local, sweep.deadline());
@@ -70,9 +75,14 @@ impl ConnectionOrigin {
 }
 
 impl Shard {
-    /// Whether idle connections must end, because Hostler stops or a successor has taken over.
-    pub(super) fn is_draining(&self) -> bool {
-        self.connections.is_draining()
+    /// Whether a connection ends with its current request: all do, or other client certificates are accepted than at its TLS handshake.
+    pub(super) fn ends(&self, settings: &Settings, is_tls: bool) -> bool {
+        self.connections.is_ending() || is_tls && settings.are_outdated()
+    }
+
+    /// Whether a connection ends if it is idle.
+    pub(super) fn ends_idle(&self, settings: &Settings, is_tls: bool) -> bool {
+        self.connections.is_draining() || is_tls && settings.are_outdated()
     }
 
     /// Finds the trace of a request that begins.

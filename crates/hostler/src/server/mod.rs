@@ -334,6 +334,8 @@ fn open(running: &Arc<RunningServer>) -> Result<OpenedServer, StartError> {
         &running.journal,
         &running.sources,
     )?;
+    // Commands, which need them, are served later, and nothing else sets them.
+    let _ = running.sweeps.set(data_plane.sweeps());
     tokio::spawn(tls_watch::watch(running.clone()));
     tokio::spawn(admin::watch_for_advice(running.sources.clone()));
     tokio::spawn(watch::watch::<Geo>(running.clone()));

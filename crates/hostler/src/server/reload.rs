@@ -78,8 +78,9 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     };
     let bodies = running.shared_cache.memory.bodies();
     let memory = (&running.sources.spool, &running.sources.answer_memory, bodies);
-    let listening =
-        settings::listening(&newer, running.tls.as_deref(), memory).map_err(CommandError::Failed)?;
+    let before = running.listening.load_full();
+    let listening = settings::listening(&newer, running.tls.as_deref(), before.tls.as_deref(), memory)
+        .map_err(CommandError::Failed)?;
 
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);
@@ -107,7 +108,9 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         done.push(format!("routes: changed, now {}", newer.routes.len()));
     }
     show(running, fresh, &mut done);
-    running.listening.store(Arc::new(listening));
+    if running.listen_by(listening) {
+        done.push("tls: open connections end, because other client certificates are accepted now".into());
+    }
     if difference.platform {
         done.push("platform: changed".into());
     }

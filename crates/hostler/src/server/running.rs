@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Advertise, Config, Invocation};
 use hostler_engine::cache::SharedCache;
-use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool};
+use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool, Sweep};
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route};
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::Supervisor;
@@ -59,8 +59,10 @@ pub(super) struct RunningServer {
     pub routes: ArcSwap<Vec<Weak<Route>>>,
     /// The certificates. None if there are no TLS listeners; a reload cannot change that.
     pub tls: Option<Arc<TlsFiles>>,
-    /// The settings of client connections. A connection uses those of the moment when it was accepted.
+    /// The settings of client connections. A connection uses those of the moment when it was accepted, or when its TLS handshake began.
     pub listening: Arc<ArcSwap<listen::Settings>>,
+    /// Wakes the tasks of client connections, so that they look at their state. Empty before clients are served.
+    pub sweeps: OnceLock<Vec<Sweep>>,
     /// The supervisors of pools that are not in `pools`. See [`UnlistedPool`].
     unlisted: Mutex<Vec<Arc<Supervisor>>>,
     pub sources: Arc<Sources>,
@@ -117,7 +119,7 @@ impl RunningServer {
         let (spool, answer_memory) = memory(&config);
         let shared_cache = cache::open(&config, &journal);
         let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
-        let listening = settings::listening(&config, tls.as_deref(), memory).map_err(StartError::Tls)?;
+        let listening = settings::listening(&config, tls.as_deref(), None, memory).map_err(StartError::Tls)?;
         let development = options.development();
         let pool_context = PoolContext::new(&invocation, &config, development, &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None, &journal).map_err(StartError::Lookups)?;
@@ -166,6 +168,7 @@ impl RunningServer {
             journal,
             tls,
             listening: Arc::new(ArcSwap::from_pointee(listening)),
+            sweeps: OnceLock::new(),
             routes: ArcSwap::from_pointee(weak),
             unlisted: Mutex::default(),
             config: ArcSwap::from_pointee(config),
@@ -196,6 +199,18 @@ impl RunningServer {
 
     fn unlisted(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
         self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses these settings for connections that begin now. True if open ones over TLS end now, because their clients must be admitted anew.
+    pub fn listen_by(&self, newer: listen::Settings) -> bool {
+        let newer = Arc::new(newer);
+        let older = self.listening.swap(newer.clone());
+        let (Some(older), Some(newer)) = (&older.tls, &newer.tls) else { return false };
+        let must_end = older.give_way_to(newer);
+        if must_end {
+            self.sweeps.get().into_iter().flatten().for_each(Sweep::wake_all);
+        }
+        must_end
     }
 
     pub fn connections(&self) -> &Arc<Connections> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hostler_address::{AddressHeader, Trust};
 use hostler_cache::BodyMemory;
+use hostler_config::tls::Handshaking;
 use hostler_config::{
     self as config, AutoOrOff, Choice, ClientIpHeader, ClientLimit, Config, LogLevel, Policy, Priority,
 };
@@ -37,10 +38,11 @@ pub(super) fn log_rules(log: &config::Log) -> LogRules {
     LogRules { level, sample: log.sample, slow: log.slow, redact: log.redact.clone() }
 }
 
-/// With the TLS settings, if there are TLS listeners.
+/// With the TLS settings, if there are TLS listeners. `before`: how TLS handshakes are made until now.
 pub(super) fn listening(
     config: &Config,
     tls: Option<&TlsFiles>,
+    before: Option<&Handshaking>,
     (spool, answer_memory, cache_bodies): (&Arc<Spool>, &Arc<MemoryBudget>, &Arc<BodyMemory>),
 ) -> Result<listen::Settings, String> {
     let server = &config.server;
@@ -67,7 +69,7 @@ pub(super) fn listening(
         http2: http2(server),
         trust: trust(server),
         proxy_protocol: server.proxy_protocol.clone(),
-        tls: both.map(|(tls, written)| tls.handshake(written, server.http2)).transpose()?,
+        tls: both.map(|(tls, written)| tls.handshaking(written, server.http2, before)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
         health_path: server.health_path.clone(),
         log_health_checks: server.log_health_checks,

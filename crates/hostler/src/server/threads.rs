@@ -61,6 +61,11 @@ impl DataPlane {
         Ok(plane)
     }
 
+    /// Those of all threads.
+    pub fn sweeps(&self) -> Vec<Sweep> {
+        self.sweeps.clone()
+    }
+
     /// Makes every connection check its state.
     pub fn wake_all(&self) {
         self.sweeps.iter().for_each(Sweep::wake_all);

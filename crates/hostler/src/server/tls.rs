@@ -4,10 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hostler_config as config;
 use hostler_config::tls::{
-    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Terminator,
+    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Handshaking, Terminator,
 };
 use jiff::Timestamp;
-use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 
 use super::file_stamp::{FileStamp, file_stamp};
@@ -35,14 +34,19 @@ impl TlsFiles {
         Ok(tls)
     }
 
-    /// The settings of handshakes.
-    pub fn handshake(&self, written: &config::Tls, http2: bool) -> Result<Arc<ServerConfig>, String> {
+    /// How handshakes are made. `before`: how they are made until now.
+    pub fn handshaking(
+        &self,
+        written: &config::Tls,
+        http2: bool,
+        before: Option<&Handshaking>,
+    ) -> Result<Arc<Handshaking>, String> {
         let handshake = HandshakeSettings {
             min_version: written.min_version,
             http2,
             clients: written.client_certificates.clone(),
         };
-        self.terminator.on(&handshake).map_err(|error| error.to_string())
+        self.terminator.on(&handshake, before).map(Arc::new).map_err(|error| error.to_string())
     }
 
     /// Uses these certificates for new handshakes. True if the files have changed.

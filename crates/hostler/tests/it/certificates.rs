@@ -1,7 +1,7 @@
 //! Certificates: which one is shown, what happens when files change, and client certificates.
 
 use hostler_testkit::{
-    IssuedCertificate, authority, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream,
+    IssuedCertificate, authority, client, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream,
 };
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use rustls::version::TLS12;
@@ -239,4 +239,60 @@ async fn a_session_without_a_certificate_is_not_resumed_where_one_is_required() 
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     assert_eq!(client.refused().await, "");
     assert_eq!(app.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_reload_with_other_authorities_ends_connections_over_tls_and_no_others() {
+    let (trust, old, new) = (authority(), authority(), authority());
+    let app = upstream().holds_requests().start().await;
+    let config = format!("{ONE}\nclient_ca = 'ca.pem'");
+    let plan = secured(&trust, &config);
+    std::fs::write(plan.folder().join("ca.pem"), old.cert()).unwrap();
+    let site = plan.with("app", &app).start().await;
+    let clients = tls_clients_with(&old.vouch_for(&["me"]), &trust);
+    let mut busy = clients.connect("a.test", site.tls_address()).await;
+    busy.send("GET /busy HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let mut other = clients.connect("a.test", site.tls_address()).await;
+    let mut plain = client(site.address()).await;
+    app.has_seen(1).await;
+
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("{config}\nhsts = '1day'\n{pool}"));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("tls: hsts changed") && !said.contains("open connections end"), "{said}");
+    other.send("GET /other HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    app.has_seen(2).await;
+    let mut idle = clients.connect("a.test", site.tls_address()).await;
+
+    std::fs::write(site.folder().join("ca.pem"), new.cert()).unwrap();
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("tls: open connections end"), "{said}");
+    idle.assert_closed().await;
+    app.release_all();
+    for (client, path) in [(&mut busy, "/busy"), (&mut other, "/other")] {
+        client.answer().await.assert_ok(path).assert_field("connection", "close");
+        client.assert_closed().await;
+    }
+    plain.get("/plain").await.assert_ok("/plain").assert_no_field("connection");
+    let mut back = clients.connect("a.test", site.tls_address()).await;
+    assert_eq!(back.refused().await, "");
+    failed(&site, "bad_client_certificate").await;
+    let clients = tls_clients_with(&new.vouch_for(&["me"]), &trust);
+    clients.connect("a.test", site.tls_address()).await.get("/new").await.assert_ok("/new");
+}
+
+#[tokio::test]
+async fn a_reload_with_other_authorities_ends_connections_with_http2() {
+    let (trust, known, app) = (authority(), authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_clients(&trust).speaking(&["h2"]).connect("a.test", site.tls_address()).await;
+    // The preface, and settings without any.
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    std::fs::write(site.folder().join("ca.pem"), known.cert()).unwrap();
+    let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
+    site.rewrite(&format!("{ONE}\nclient_ca = 'ca.pem'\n{pool}"));
+    site.command(&["reload"]).await.assert_exit(0);
+    let (bytes, _) = client.rest().await;
+    let goaway = "\0\0\x08\x07\0\0\0\0\0\x7f";
+    assert!(bytes.contains(goaway), "no GOAWAY: {bytes:?}");
 }

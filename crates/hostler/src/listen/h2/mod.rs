@@ -22,10 +22,10 @@ use hostler_engine::exchange::{
     Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Reservation, Slow, SpoolAccount,
 };
 use hostler_engine::journal::Level;
-use hostler_wire::Stream;
 use metered_io::{EndReason, MeteredIo};
 
 use super::Settings;
+use super::handshake::ReadyConnection;
 use super::shard::{ConnectionOrigin, Shard};
 use super::silence::ShortSilence;
 use send_buffer::{SendPiece, SharedSendBuffer};
@@ -111,25 +111,23 @@ impl Shard {
     /// Serves an HTTP/2 connection until it ends. `read`: the bytes that were read already, from the preface on.
     pub(super) async fn serve_http2(
         self: Arc<Self>,
-        stream: Stream,
+        ready: ReadyConnection,
         read: Vec<u8>,
-        origin: ConnectionOrigin,
         open: OpenConnection,
     ) {
         // Boxed, so that the task of the connection does not need this memory later.
-        let begun = Box::pin(self.begin_http2(stream, read, origin, open));
+        let begun = Box::pin(self.begin_http2(ready, read, open));
         let Some(mut session) = begun.await else { return };
         poll_fn(|cx| session.poll(cx)).await;
     }
 
     async fn begin_http2(
         self: Arc<Self>,
-        stream: Stream,
+        ready: ReadyConnection,
         read: Vec<u8>,
-        origin: ConnectionOrigin,
         open: OpenConnection,
     ) -> Option<Session> {
-        let settings = self.settings.load_full();
+        let ReadyConnection { stream, settings, origin, .. } = ready;
         // Streams and tunnels may be silent for hours, so a dead peer must be noticed.
         stream.keep_alive();
         let end_reason = Arc::new(EndReason::default());
@@ -234,7 +232,7 @@ impl Session {
             if self.ends_abruptly() {
                 continue;
             }
-            if !self.leaving && self.common.shard.connections.is_ending() {
+            if !self.leaving && self.common.shard.ends(&self.common.settings, self.common.origin.is_tls()) {
                 self.leave();
                 continue;
             }
@@ -284,7 +282,7 @@ impl Session {
         }
         let ends = has_bytes
             || self.common.end_reason.flood().is_some()
-            || self.common.shard.connections.is_ending()
+            || self.common.shard.ends(&self.common.settings, self.common.origin.is_tls())
             || self.phase_deadline.poll_due(cx).is_ready();
         self.at_rest = !ends;
         ends
