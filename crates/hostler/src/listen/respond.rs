@@ -29,11 +29,20 @@ impl Shard {
         exchange: &mut Exchange,
     ) -> Result<Answer, Failed> {
         // Health checks do not count for the limit of requests.
-        if let Some(answer) = client.settings().answer_early(exchange, &self.gateway) {
+        if let Some(answer) = self.answer_early(client.settings(), exchange) {
             return Ok(Answer::Whole(answer));
         }
         self.admit(client.settings(), exchange)?;
         self.gateway.answer(exchange, client, self.index).await
+    }
+
+    /// As [`Settings::answer_early`]. If client certificates are asked for only since this connection began, members may believe now what its
+    /// client says of one, so the current settings count.
+    fn answer_early(&self, settings: &Settings, exchange: &mut Exchange) -> Option<Whole> {
+        match settings.are_outdated() {
+            true => self.settings.load().answer_early(exchange, &self.gateway),
+            false => settings.answer_early(exchange, &self.gateway),
+        }
     }
 
     /// Sends an answer. If it fails before the client has received a byte, sends a stored answer, the route's fallback or the refusal.

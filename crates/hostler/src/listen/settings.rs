@@ -47,7 +47,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether the clients that were admitted by TLS handshakes with these settings must be admitted anew.
+    /// Whether other client certificates are accepted now, so that clients that were admitted by TLS handshakes with these settings must be
+    /// admitted anew.
     pub(super) fn are_outdated(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_outdated())
     }
