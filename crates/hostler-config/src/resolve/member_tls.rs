@@ -1,5 +1,6 @@
 //! The meaning of a pool's `tls`: reads files and checks names. Knows no pools and no connections.
 
+use jiff::Timestamp;
 use rustls::pki_types::{CertificateDer, ServerName};
 
 use super::Resolver;
@@ -77,7 +78,9 @@ impl Resolver<'_> {
                 return None;
             }
         };
-        let chain = self.certificates(&path.key("cert"), cert)?;
+        let here = path.key("cert");
+        let chain = self.certificates(&here, cert)?;
+        self.tell_doubts(&here, cert, &chain)?;
         let here = path.key("key");
         let read = tls::private_key(&self.folder.join(key));
         let key = read.map_err(|error| self.refuse(&here, error)).ok()?;
@@ -85,6 +88,29 @@ impl Resolver<'_> {
         let fits = rustls::sign::CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider);
         fits.map_err(|error| self.refuse(&here, format!("does not match cert: {error}"))).ok()?;
         Some(Some(Identity { chain, key }))
+    }
+
+    /// `None` after an error.
+    fn tell_doubts(
+        &mut self,
+        path: &KeyPath,
+        written: &str,
+        chain: &[CertificateDer<'static>],
+    ) -> Option<()> {
+        let file = self.folder.join(written);
+        match tls::identity_doubts(chain, Timestamp::now()) {
+            Ok(doubts) => {
+                for doubt in doubts {
+                    let place = self.document.place_of_value(path);
+                    self.report.warn(place, format!("{path}: {}: {doubt}", file.display()));
+                }
+                Some(())
+            }
+            Err(why) => {
+                self.refuse(path, tls::FileError::new(&file, why));
+                None
+            }
+        }
     }
 
     fn certificates(&mut self, path: &KeyPath, written: &str) -> Option<Vec<CertificateDer<'static>>> {

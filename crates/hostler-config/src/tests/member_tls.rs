@@ -17,7 +17,15 @@ fn members(site: &super::Site) -> Members {
 fn check(keys: &str, expected: Expect) {
     let site = site(&format!("{HTTPS}[pools.web.tls]\n{keys}"));
     let (one, other) = (authority().vouch_for(&["a"]), authority().vouch_for(&["b"]));
-    for (name, text) in [("ca.pem", &one.cert), ("one.key", &one.key), ("other.key", &other.key)] {
+    let (old, chain) = (authority().vouched_for(&["a"]), [&*one.cert, &authority().cert()].concat());
+    for (name, text) in [
+        ("ca.pem", &one.cert),
+        ("one.key", &one.key),
+        ("other.key", &other.key),
+        ("old.pem", &old.cert),
+        ("old.key", &old.key),
+        ("chain.pem", &chain),
+    ] {
         std::fs::write(site.folder().join(name), text).unwrap();
     }
     std::fs::write(site.folder().join("empty.pem"), "nothing\n").unwrap();
@@ -47,6 +55,20 @@ fn equal_certificate_files_give_equal_settings_and_different_ones_do_not() {
     assert_ne!(members(&site), before);
     write(&old);
     assert_eq!(members(&site), before);
+}
+
+#[test]
+fn an_own_certificate_that_members_reject_causes_a_warning() {
+    check(
+        "cert = \"old.pem\"\nkey = \"old.key\"\nca = \"ca.pem\"\n",
+        expect!["hostler.toml:3:8: pools.web.tls.cert: FOLDER/old.pem: expired at 2002-01-01T00:00:00Z"],
+    );
+    check(
+        "cert = \"chain.pem\"\nkey = \"one.key\"\nca = \"ca.pem\"\n",
+        expect![
+            "hostler.toml:3:8: pools.web.tls.cert: FOLDER/chain.pem: certificate 2 did not issue certificate 1, so servers may not find an authority that they trust"
+        ],
+    );
 }
 
 #[test]

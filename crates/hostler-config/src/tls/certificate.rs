@@ -84,7 +84,7 @@ impl Certificate {
             self.names.is_empty().then(|| format!("has no DNS name (subjectAltName), {only}"))
         };
         let own = self.valid.and_then(|valid| valid.doubt(now)).or_else(nameless);
-        let all = own.into_iter().chain(chain::doubts(&self.links, now));
+        let all = own.into_iter().chain(chain::doubts(&self.links, now, "clients"));
         all.map(|doubt| format!("{}: {doubt}", self.path.display())).collect()
     }
 }

@@ -43,20 +43,27 @@ pub(super) fn links(chain: &[CertificateDer<'_>]) -> Result<Vec<ChainLink>, Stri
     Ok(links)
 }
 
-/// What is wrong with the first of them that clients cannot use.
-pub(super) fn doubts(links: &[ChainLink], now: Timestamp) -> impl Iterator<Item = String> {
-    links.iter().filter_map(move |link| link.doubt(now)).take(MOST_DOUBTS)
+/// What is wrong with the first of them that cannot be used. `readers`: who checks them.
+pub(super) fn doubts(links: &[ChainLink], now: Timestamp, readers: &str) -> impl Iterator<Item = String> {
+    links.iter().filter_map(move |link| link.doubt(now, readers)).take(MOST_DOUBTS)
+}
+
+/// What is wrong with a certificate that Hostler shows to servers, and with those behind it. The error says which one is none.
+pub fn identity_doubts(chain: &[CertificateDer<'_>], now: Timestamp) -> Result<Vec<String>, String> {
+    let own = chain.first().and_then(Expiry::read).and_then(|valid| valid.doubt(now));
+    let links = links(chain)?;
+    Ok(own.into_iter().chain(doubts(&links, now, "servers")).collect())
 }
 
 impl ChainLink {
-    fn doubt(&self, now: Timestamp) -> Option<String> {
+    fn doubt(&self, now: Timestamp, readers: &str) -> Option<String> {
         let Self { number, valid, is_issuer } = self;
         let why = match (is_issuer, number) {
             (true, _) => valid.and_then(|valid| valid.doubt(now))?,
             (false, 2) => "did not issue certificate 1".into(),
             (false, _) => "issued none of the certificates before it".into(),
         };
-        Some(format!("certificate {number} {why}, so clients may not find an authority that they trust"))
+        Some(format!("certificate {number} {why}, so {readers} may not find an authority that they trust"))
     }
 }
 

@@ -12,6 +12,7 @@ mod terminator;
 mod validity;
 
 pub use certificate::{Certificate, CertificateFiles, LoadError};
+pub use chain::identity_doubts;
 pub use handshaking::Handshaking;
 pub use pem::{FileError, certificates, private_key};
 pub use rules::{ClientCertificates, HandshakeSettings, TlsVersion};
