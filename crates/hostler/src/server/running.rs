@@ -119,7 +119,8 @@ impl RunningServer {
         let (spool, answer_memory) = memory(&config);
         let shared_cache = cache::open(&config, &journal);
         let memory = (&spool, &answer_memory, shared_cache.memory.bodies());
-        let listening = settings::listening(&config, tls.as_deref(), None, memory).map_err(StartError::Tls)?;
+        let listening =
+            settings::listening(&config, tls.as_deref(), None, memory).map_err(StartError::Tls)?;
         let development = options.development();
         let pool_context = PoolContext::new(&invocation, &config, development, &journal, sticky_key)?;
         let lookups = LookupServices::open(&config, None, &journal).map_err(StartError::Lookups)?;
