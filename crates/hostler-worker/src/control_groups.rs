@@ -1,12 +1,27 @@
-//! The CPU of the control groups of this process, as the kernel's files show it. Knows no pools and no workers.
+//! The control groups of this process and their CPU, as the kernel's files show them. Knows no pools and no workers.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The control groups (version 2) of a process: its own first, then those that hold it. Each may have a limit.
+/// Where the kernel shows the groups that have one controller, such as `memory`, and which of them is that of this process.
+pub(crate) struct Hierarchy {
+    mount: PathBuf,
+    /// The path of the own group.
+    path: String,
+    pub is_version_1: bool,
+}
+
+/// The control groups of a process, for its CPU: its own first, then those that hold it. Each may have a limit.
 #[derive(Clone, Debug)]
-pub struct ControlGroups(Vec<PathBuf>);
+pub struct ControlGroups(Vec<CpuGroup>);
+
+#[derive(Clone, Debug)]
+struct CpuGroup {
+    folder: PathBuf,
+    /// The folder with the CPU time. In version 1 it may be another one.
+    accounting: PathBuf,
+}
 
 /// The CPU of a control group that has a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,38 +32,72 @@ pub struct GroupCpu {
     pub limit: f64,
 }
 
+impl Hierarchy {
+    /// In version 1 a controller has a hierarchy of its own, or one together with a few others. Version 2 has one for all. A machine may have
+    /// both; then each controller is in one of them.
+    pub fn of(controller: &str, proc: &Path, cgroups: &Path) -> Self {
+        let text = read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+        // `4:cpu,cpuacct:/path` in version 1, and `0::/path` in version 2.
+        let lines = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+        let old = lines().find(|(names, _)| names.split(',').any(|name| name == controller));
+        if let Some((names, path)) = old {
+            // Controllers that are together have a folder with all names, and mostly a link for each name.
+            let (alone, together) = (cgroups.join(controller), cgroups.join(names));
+            let mount = if alone.is_dir() { alone } else { together };
+            return Self { mount, path: path.to_owned(), is_version_1: true };
+        }
+        let path = lines().find(|(names, _)| names.is_empty()).map_or("/", |(_, path)| path);
+        // Beside version 1, its folder is this one.
+        let unified = cgroups.join("unified");
+        let is_beside = lines().any(|(names, _)| !names.is_empty()) && unified.is_dir();
+        let mount = if is_beside { unified } else { cgroups.to_owned() };
+        Self { mount, path: path.to_owned(), is_version_1: false }
+    }
+
+    /// The folders of the own group and of those that hold it. In a container the path is often that outside of it, and only the top is there.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let own = self.mount.join(self.path.trim_start_matches('/'));
+        let all = own.ancestors().take_while(|folder| folder.starts_with(&self.mount));
+        all.filter(|folder| folder.is_dir()).map(Path::to_owned).collect()
+    }
+}
+
 impl ControlGroups {
     /// Those of this process. `proc` and `cgroups`: the folders with the files of the kernel.
     pub fn read(proc: &Path, cgroups: &Path) -> Self {
-        let text = read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-        let own = text.lines().find_map(|line| line.strip_prefix("0::"));
-        let own = own.map(|path| cgroups.join(path.trim_start_matches('/')));
-        let all = own.iter().flat_map(|own| own.ancestors());
-        Self(all.take_while(|group| group.starts_with(cgroups)).map(Path::to_owned).collect())
+        let (cpu, time) = (Hierarchy::of("cpu", proc, cgroups), Hierarchy::of("cpuacct", proc, cgroups));
+        let group = |folder: PathBuf| {
+            let below = folder.strip_prefix(&cpu.mount).unwrap_or(&folder);
+            CpuGroup { accounting: time.mount.join(below), folder }
+        };
+        Self(cpu.folders().into_iter().map(group).collect())
     }
 
-    /// The folder of its own group. `None`: it has none of version 2.
+    /// The folder of its own group. `None`: the kernel shows none.
     pub(crate) fn own(&self) -> Option<&Path> {
-        self.0.first().map(PathBuf::as_path)
+        self.0.first().map(|group| group.folder.as_path())
     }
 
     /// The CPU of each group. `None`: it has no limit.
     pub(crate) fn cpus(&self) -> impl Iterator<Item = Option<GroupCpu>> {
-        self.0.iter().map(|group| GroupCpu::of(group))
+        self.0.iter().map(GroupCpu::of)
     }
 
     /// The groups that have a limit.
     pub fn limited(&self) -> impl Iterator<Item = GroupCpu> {
         self.cpus().flatten()
     }
+
+    /// The limits of the groups in CPUs, also where the kernel does not tell the CPU time.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().filter_map(|group| cpu_limit(&group.folder))
+    }
 }
 
 impl GroupCpu {
-    fn of(group: &Path) -> Option<Self> {
-        let limit = cpu_limit(group)?;
-        let stat = read_to_string(group.join("cpu.stat")).ok()?;
-        let micros = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
-        Some(Self { used: Duration::from_micros(micros.trim().parse().ok()?), limit })
+    fn of(group: &CpuGroup) -> Option<Self> {
+        let limit = cpu_limit(&group.folder)?;
+        Some(Self { used: cpu_time(&group.accounting)?, limit })
     }
 
     /// How many CPUs it had left in the seconds since it was read `before`.
@@ -57,8 +106,20 @@ impl GroupCpu {
     }
 }
 
+/// The CPU time of a control group of any version.
+fn cpu_time(group: &Path) -> Option<Duration> {
+    let stat = read_to_string(group.join("cpu.stat")).unwrap_or_default();
+    match stat.lines().find_map(|line| line.strip_prefix("usage_usec ")) {
+        Some(micros) => micros.trim().parse().ok().map(Duration::from_micros),
+        None => {
+            let nanos = read_to_string(group.join("cpuacct.usage")).ok()?;
+            nanos.trim().parse().ok().map(Duration::from_nanos)
+        }
+    }
+}
+
 /// The limit of a control group of any version, in CPUs. `None`: it has none.
-pub(crate) fn cpu_limit(group: &Path) -> Option<f64> {
+fn cpu_limit(group: &Path) -> Option<f64> {
     let read = |name: &str| read_to_string(group.join(name)).ok();
     let (quota, period) = match read("cpu.max") {
         Some(text) => {
@@ -107,6 +168,43 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_version_1_have_limits_and_cpu_time_too() {
+        // The two controllers are together, as systemd does it.
+        let (_folder, together) = groups(&[
+            ("proc/self/cgroup", "9:memory:/x\n4:cpu,cpuacct:/docker/1\n1:name=systemd:/y\n0::/z\n"),
+            ("cgroups/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "150000\n"),
+            ("cgroups/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n"),
+            ("cgroups/cpu,cpuacct/docker/1/cpu.stat", "nr_periods 5\nnr_throttled 0\nthrottled_time 0\n"),
+            ("cgroups/cpu,cpuacct/docker/1/cpuacct.usage", "7000000000\n"),
+            ("cgroups/cpu,cpuacct/docker/cpu.cfs_quota_us", "-1\n"),
+            ("cgroups/cpu,cpuacct/docker/cpu.cfs_period_us", "100000\n"),
+            ("cgroups/unified/z/cpu.stat", "usage_usec 1\n"),
+        ]);
+        let limited = GroupCpu { used: Duration::from_secs(7), limit: 1.5 };
+        assert_eq!(together.cpus().collect::<Vec<_>>(), [Some(limited), None, None]);
+        // Each controller is alone, and a container sees its group at the top.
+        let (_folder, alone) = groups(&[
+            ("proc/self/cgroup", "4:cpu:/docker/1\n3:cpuacct:/docker/1\n"),
+            ("cgroups/cpu/cpu.cfs_quota_us", "150000\n"),
+            ("cgroups/cpu/cpu.cfs_period_us", "100000\n"),
+            ("cgroups/cpuacct/cpuacct.usage", "7000000000\n"),
+        ]);
+        assert_eq!(alone.cpus().collect::<Vec<_>>(), [Some(limited)]);
+        assert_eq!(alone.limits().collect::<Vec<_>>(), [1.5]);
+    }
+
+    #[test]
+    fn version_2_beside_version_1_has_a_folder_of_its_own() {
+        let (_folder, groups) = groups(&[
+            ("proc/self/cgroup", "4:memory:/a\n0::/b\n"),
+            ("cgroups/unified/b/cpu.max", "50000 100000\n"),
+            ("cgroups/unified/b/cpu.stat", "usage_usec 1000000\n"),
+        ]);
+        let limited = GroupCpu { used: Duration::from_secs(1), limit: 0.5 };
+        assert_eq!(groups.limited().collect::<Vec<_>>(), [limited]);
+    }
+
+    #[test]
     fn what_is_missing_or_broken_is_no_limit() {
         for text in ["", "max", "150000", "x 100000", "150000 x"] {
             let files =
@@ -115,6 +213,6 @@ mod tests {
             assert_eq!(groups.cpus().collect::<Vec<_>>(), [None], "{text}");
         }
         let (_folder, none) = groups(&[("proc/self/cgroup", "4:memory:/a\n")]);
-        assert_eq!((none.own(), none.limited().count()), (None, 0));
+        assert_eq!((none.own(), none.limited().count()), (None, 0), "no folder is there");
     }
 }

@@ -3,6 +3,8 @@
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
+use super::control_groups::Hierarchy;
+
 /// In version 1, a group without a limit has the highest number that the kernel can count.
 const NO_LIMIT: u64 = 1 << 60;
 
@@ -50,16 +52,9 @@ impl MemoryGroups {
 
     /// The same, with other folders for the files of the kernel.
     pub fn read(proc: &Path, cgroups: &Path) -> Self {
-        let text = read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-        let old = text.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            controllers.split(',').any(|controller| controller == "memory").then_some(path)
-        });
-        let new = text.lines().find_map(|line| line.strip_prefix("0::"));
-        match (old, new) {
-            (Some(path), _) => Self { folders: folders(&cgroups.join("memory"), path), names: &VERSION_1 },
-            (None, path) => Self { folders: folders(cgroups, path.unwrap_or("/")), names: &VERSION_2 },
-        }
+        let groups = Hierarchy::of("memory", proc, cgroups);
+        let names = if groups.is_version_1 { &VERSION_1 } else { &VERSION_2 };
+        Self { folders: groups.folders(), names }
     }
 
     /// The groups that have a limit.
@@ -85,13 +80,6 @@ impl MemoryGroups {
     fn limit(&self, group: &Path) -> Option<u64> {
         number(&group.join(self.names.limit)).filter(|limit| *limit < NO_LIMIT)
     }
-}
-
-/// The folders of the group at this path. In a container the path is often that outside of it, and only the top is there.
-fn folders(top: &Path, path: &str) -> Vec<PathBuf> {
-    let own = top.join(path.trim_start_matches('/'));
-    let all = own.ancestors().take_while(|folder| folder.starts_with(top));
-    all.filter(|folder| folder.is_dir()).map(Path::to_owned).collect()
 }
 
 /// A file with one number. `max` is none.

@@ -20,7 +20,6 @@ const ENOUGH: f64 = 0.75;
 pub(super) struct CpuRoom {
     cores: usize,
     proc: PathBuf,
-    /// Of version 1, Hostler knows only the number of cores.
     groups: ControlGroups,
     began: Option<Reading>,
     /// Cores that were free when they were measured, without those given to boots since.

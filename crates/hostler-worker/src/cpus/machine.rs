@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::list::CpuList;
 use super::ticks::all_cpus;
-use crate::control_groups::cpu_limit;
+use crate::control_groups::ControlGroups;
 
 /// Where the kernel's files are.
 #[derive(Clone, Debug)]
@@ -47,30 +47,8 @@ impl CpuFiles {
 
     /// The lowest limit of the control groups of this process, in CPUs.
     pub fn quota(&self) -> Option<f64> {
-        let groups = read_to_string(self.proc.join("self/cgroup")).unwrap_or_default();
-        let limits = groups.lines().flat_map(|line| {
-            // Version 2 has `0::/path`, version 1 has `4:cpu,cpuacct:/path`.
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let mounts: &[&str] = match controllers {
-                "" => &["", "unified"],
-                list if list.split(',').any(|name| name == "cpu") => &["cpu", "cpu,cpuacct"],
-                _ => &[],
-            };
-            mounts
-                .iter()
-                .filter_map(|mount| lowest_limit(&self.cgroups.join(mount), path))
-                .collect::<Vec<_>>()
-        });
-        limits.reduce(f64::min)
+        ControlGroups::read(&self.proc, &self.cgroups).limits().reduce(f64::min)
     }
-}
-
-/// The lowest limit of this group and of those that hold it. A container sees its own group at the mount itself.
-fn lowest_limit(mount: &Path, group: &str) -> Option<f64> {
-    let own = mount.join(group.trim_start_matches('/'));
-    let groups = own.ancestors().take_while(|group| group.starts_with(mount));
-    groups.filter_map(cpu_limit).reduce(f64::min)
 }
 
 #[cfg(test)]
