@@ -37,7 +37,8 @@ const TURN: Duration = Duration::from_secs(10);
 /// How long a successor must stay in the pool before its predecessor leaves. Many apps first listen and then find out
 /// that their database is missing.
 const PROBATION: Duration = Duration::from_millis(500);
-/// If a tick comes this much too late, Hostler itself did not run, and could not hear that the worker is ready.
+/// If a tick comes this much too late, Hostler itself did not run. It could not hear what the worker did meanwhile, and in a container that was
+/// paused the worker did not run, either.
 const HELD_UP: Duration = Duration::from_secs(1);
 
 impl Lifecycle {
@@ -182,15 +183,43 @@ impl Lifecycle {
         }
     }
 
+    /// If Hostler was held up: the state in which the worker has all of its time again.
+    fn with_its_time_again(&self, now: Instant) -> Option<LifecycleState> {
+        let is_late = |until: Instant| now >= until + HELD_UP;
+        match self.state {
+            LifecycleState::Booting { until } if is_late(until) => {
+                Some(LifecycleState::Booting { until: now + self.settings.start_timeout })
+            }
+            LifecycleState::Retiring { until } if is_late(until) => {
+                Some(LifecycleState::Retiring { until: now + self.settings.retire_timeout() })
+            }
+            LifecycleState::Stopping { term_at: Some(term_at), .. } if is_late(term_at) => {
+                Some(self.stopping(now, true))
+            }
+            LifecycleState::Stopping { term_at: None, kill_at } if is_late(kill_at) => {
+                Some(self.stopping(now, false))
+            }
+            LifecycleState::Killed { bury_at, for_good } if is_late(bury_at) => {
+                Some(LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good })
+            }
+            _ => None,
+        }
+    }
+
+    fn is_late_successor(&self, now: Instant) -> bool {
+        let ends = self.ready_since.map(|since| since + PROBATION);
+        self.role == PoolRole::Successor && ends.is_some_and(|ends| now >= ends + HELD_UP)
+    }
+
     fn tick(&mut self, now: Instant) -> Vec<Action> {
+        if let Some(state) = self.with_its_time_again(now) {
+            self.state = state;
+            return vec![];
+        }
         match self.state {
             LifecycleState::Booting { until } | LifecycleState::Warming { until } if now < until => {
                 self.turn_ends = None;
                 vec![Action::YieldTurn]
-            }
-            LifecycleState::Booting { until } if now >= until + HELD_UP => {
-                self.state = LifecycleState::Booting { until: now + self.settings.start_timeout };
-                vec![]
             }
             LifecycleState::Booting { .. } => self.kill(KillReason::StartTimeout, now),
             // A worker that answered its health path serves requests, even with cold pages.
@@ -211,6 +240,11 @@ impl Lifecycle {
             LifecycleState::Diagnosing { .. } => self.kill(KillReason::Hung, now),
             // A request that takes longer would count as hung, or is an endless stream.
             LifecycleState::Retiring { .. } => self.stop(now),
+            // It must serve for a moment, and may not have run.
+            LifecycleState::Ready if self.is_late_successor(now) => {
+                self.ready_since = Some(now);
+                vec![]
+            }
             LifecycleState::Ready if self.role == PoolRole::Successor => {
                 self.role = PoolRole::Regular;
                 vec![Action::TakeOver]

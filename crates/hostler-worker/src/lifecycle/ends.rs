@@ -148,6 +148,12 @@ impl Lifecycle {
         }
     }
 
+    /// It has all of its time to stop. `hears`: it gets SIGTERM after half of it, because it has heard `"shutdown"`.
+    pub(super) fn stopping(&self, now: Instant, hears: bool) -> LifecycleState {
+        let timeout = self.settings.stop_timeout;
+        LifecycleState::Stopping { term_at: hears.then(|| now + timeout / 2), kill_at: now + timeout }
+    }
+
     pub(super) fn stop(&mut self, now: Instant) -> Vec<Action> {
         let was_in_pool = self.state == LifecycleState::Ready;
         match self.state {
@@ -173,12 +179,8 @@ impl Lifecycle {
             | LifecycleState::SteppingBack
             | LifecycleState::Aside { .. }
             | LifecycleState::Retiring { .. } => {
-                let timeout = self.settings.stop_timeout;
-                let (term_at, how) = match self.hears {
-                    true => (Some(now + timeout / 2), Action::SayShutdown),
-                    false => (None, Action::Terminate),
-                };
-                self.state = LifecycleState::Stopping { term_at, kill_at: now + timeout };
+                self.state = self.stopping(now, self.hears);
+                let how = if self.hears { Action::SayShutdown } else { Action::Terminate };
                 if was_in_pool { vec![Action::Leave, how] } else { vec![how] }
             }
         }

@@ -2,6 +2,7 @@
 
 mod aside;
 mod development;
+mod held_up;
 mod hung;
 mod model;
 mod spares;
@@ -153,18 +154,6 @@ fn a_worker_that_is_not_ready_in_time_is_killed_and_replaced() {
     let life = life.after(19 * SECOND).on(LifecycleEvent::Tick).does(&[]);
     let life = life.at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
     life.gets_killed().does(&[Action::AskTurn]);
-}
-
-#[test]
-fn a_worker_that_boots_while_hostler_is_stopped_is_not_late() {
-    let life = booting().after(3600 * SECOND).on(LifecycleEvent::Tick).does(&[]);
-    let life = life.at_deadline().does(&[Action::YieldTurn]);
-    let life = life.on(LifecycleEvent::Listening).does(&[Action::Join]).is(LifecycleState::Ready);
-    life.dies().boots_again().at_deadline().at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
-    let silent = booting().after(3600 * SECOND).on(LifecycleEvent::Tick);
-    let resumed = silent.now;
-    let silent = silent.at_deadline().at_deadline().does(&[Action::Kill(KillReason::StartTimeout)]);
-    assert_eq!(silent.now, resumed + 30 * SECOND);
 }
 
 #[test]

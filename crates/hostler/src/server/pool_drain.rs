@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hostler_engine::gateway::{Route, Target};
 use hostler_engine::journal::Level;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::pools::RunningPool;
 use super::running::{RunningServer, UnlistedPool};
@@ -29,7 +29,7 @@ pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec
                 sleep(POLL_INTERVAL).await;
             }
         };
-        if timeout(running.drain_timeout(), finished).await.is_err() {
+        if running.drained(finished).await.is_none() {
             let then = if leaving.is_some() { "; its workers are stopped" } else { "" };
             let text = format!("pool {}: requests did not end in server.drain_timeout{then}", pool.name);
             running.journal.event(Level::Warn, &text);

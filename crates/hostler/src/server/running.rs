@@ -1,6 +1,7 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use hostler_engine::journal::{Journal, Level};
 use hostler_worker::Supervisor;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::listeners::Listeners;
 use super::lookups::LookupServices;
@@ -34,6 +35,9 @@ use crate::admin::note::{self, NotedHostler};
 use crate::admin::{AdminAccess, CommandError, Sources, TempFree};
 use crate::listen;
 use crate::traces::Tracer;
+
+/// If the end of a time limit is noticed this much too late, Hostler itself did not run.
+const HELD_UP: Duration = Duration::from_secs(1);
 
 pub(super) struct RunningServer {
     pub invocation: Invocation,
@@ -252,8 +256,24 @@ impl RunningServer {
         announced
     }
 
-    pub fn drain_timeout(&self) -> Duration {
-        self.config.load().server.drain_timeout
+    /// Waits for the end of something, for `server.drain_timeout` at most. `None`: it has not ended.
+    pub async fn drained<T>(&self, ended: impl Future<Output = T>) -> Option<T> {
+        let limit = self.config.load().server.drain_timeout;
+        in_time(limit, ended).await
+    }
+}
+
+/// Waits for this time at most. If Hostler itself did not run at its end, as in a container that was paused, it waits as long again: requests and
+/// workers did not go on, either.
+async fn in_time<T>(limit: Duration, ended: impl Future<Output = T>) -> Option<T> {
+    let mut ended = pin!(ended);
+    loop {
+        let began = Instant::now();
+        match timeout(limit, ended.as_mut()).await {
+            Ok(ended) => return Some(ended),
+            Err(_) if began.elapsed() >= limit.saturating_add(HELD_UP) => {}
+            Err(_) => return None,
+        }
     }
 }
 
@@ -348,4 +368,32 @@ fn serving(
     });
     let tables = Tables::new(gateway.clone(), registered.folds_paths(), config, journal);
     (gateway, Arc::new(tables), registered)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::sync::oneshot;
+    use tokio::task::yield_now;
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_in_which_hostler_did_not_run_is_no_time_to_drain() {
+        let (limit, (end, ended)) = (Duration::from_secs(30), oneshot::channel());
+        let waiting = tokio::spawn(in_time(limit, ended));
+        yield_now().await;
+        advance(120 * limit).await;
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        let _ = end.send(());
+        assert_eq!(waiting.await.unwrap(), Some(Ok(())));
+
+        let began = Instant::now();
+        assert_eq!(in_time(limit, pending::<()>()).await, None);
+        assert!(began.elapsed() < limit + HELD_UP);
+    }
 }

@@ -59,7 +59,7 @@ pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
     running.connections().leave();
     dismiss_tunnels(running);
     tokio::select! {
-        _ = timeout(running.drain_timeout(), running.connections().all_ended()) => {}
+        _ = running.drained(running.connections().all_ended()) => {}
         () = stop_asked(running, signals) => {}
         () = running.successor_stops.notified() => {}
     }
@@ -75,7 +75,7 @@ pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signal
     dismiss_tunnels(running);
     data_plane.wake_all();
     tokio::select! {
-        drained = timeout(running.drain_timeout(), connections.all_ended()) => if drained.is_err() {
+        drained = running.drained(connections.all_ended()) => if drained.is_none() {
             let text = format!("{} connections did not end in server.drain_timeout; closing them", connections.open());
             running.journal.event(Level::Warn, &text);
         },
@@ -136,7 +136,7 @@ pub(super) async fn wait_for(
     let text = "the process before this one still finishes requests; waiting for its end";
     running.journal.event(Level::Info, text);
     tokio::select! {
-        _ = timeout(running.drain_timeout(), predecessor.ended()) => {}
+        _ = running.drained(predecessor.ended()) => {}
         () = stop_asked(running, signals) => {}
     }
 }
