@@ -13,8 +13,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use super::inspection::{self, InspectionOrder};
 use super::lifecycle::PoolRole;
 use super::log::{WorkerEvent, WorkerLog};
-use super::process_files::resident_bytes;
-use super::recycling::{self, Reason, WorkerUse};
+use super::recycling::{HeavyStart, LOOK, Reason};
+use super::recycling_watch::RecyclingWatch;
 use super::rollout::{
     Plan, Reached, ReplaceCause, RestartError, Restarted, RolloutAction, RolloutEvent, WorkerReport,
     WorkerRole, WorkerTaskId,
@@ -23,7 +23,7 @@ use super::rotation::{self, Rotation, RotationOrder};
 use super::scaling::{Scaled, Scaler};
 use super::settings::{Recycling, WorkerSettings};
 use super::shared::{PoolShared, WorkerCommand};
-use super::snapshot::{RolloutStatus, WorkerState};
+use super::snapshot::{RolloutStatus, WorkerState, WorkerStatus};
 use super::worker_task::{WorkerSpec, WorkerTask};
 
 /// A command from the program.
@@ -51,6 +51,7 @@ pub(super) struct PoolSupervisor<E> {
     waiting: Vec<RestartWaiter>,
     rollout: watch::Sender<RolloutStatus>,
     looks: Interval,
+    recycling_watch: RecyclingWatch,
     /// The worker task that was told to open the inspector, and its start.
     inspected: Option<(WorkerTaskId, u64)>,
     scaler: Scaler,
@@ -76,7 +77,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         reports: mpsc::UnboundedReceiver<(WorkerTaskId, WorkerReport)>,
         rollout: watch::Sender<RolloutStatus>,
     ) -> Self {
-        let mut looks = interval(recycling::LOOK);
+        let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut settings = shared.settings.subscribe();
         let spares = settings.borrow_and_update().spares;
@@ -93,6 +94,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             waiting: vec![],
             rollout,
             looks,
+            recycling_watch: RecyclingWatch::default(),
             inspected: None,
             scaler,
             abandoned: false,
@@ -120,6 +122,9 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
                 }
                 Ok(()) = self.settings.changed() => {
                     let spares = self.settings.borrow_and_update().spares;
+                    if self.settings.borrow().recycling.max_memory.is_none() {
+                        self.show_heavy_start(None);
+                    }
                     let scaled = self.scaler.adopt(&self.shared);
                     self.rescale(scaled);
                     self.decide(RolloutEvent::Spares(spares));
@@ -291,8 +296,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             self.starts.push(Arc::default());
         }
         let before = |board: &[_]| {
-            let predecessor =
-                board.iter().rfind(|place: &&super::snapshot::WorkerStatus| place.index == index);
+            let predecessor = board.iter().rfind(|place: &&WorkerStatus| place.index == index);
             predecessor.and_then(|place| place.recycled.clone())
         };
         let spec = WorkerSpec {
@@ -348,37 +352,20 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
     /// Finds workers that are due for recycling.
     fn look(&mut self) {
         let limits = self.settings.borrow().recycling;
-        let due: Vec<_> = {
-            let members = self.shared.pool.snapshot().members;
-            let board = self.shared.board.borrow();
-            let at_work = board.iter().filter(|place| match place.role {
-                PoolRole::Regular => place.state == WorkerState::Ready,
-                PoolRole::Spare => matches!(place.state, WorkerState::Ready | WorkerState::Standby),
-                PoolRole::Successor | PoolRole::Retired => false,
-            });
-            at_work
-                .filter_map(|place| {
-                    let member = members.iter().find(|member| Some(member.figures.id) == place.member);
-                    let reason: Option<Reason> = recycling::reason(
-                        limits,
-                        WorkerUse {
-                            requests: place.earlier_requests
-                                + member.map_or(0, |member| member.figures.granted),
-                            age: place.started.map_or(Duration::ZERO, |started| started.elapsed()),
-                            memory: place
-                                .pid
-                                .filter(|_| limits.max_memory.is_some())
-                                .and_then(resident_bytes),
-                            share: place.share,
-                        },
-                    );
-                    Some((place.task, reason?))
-                })
-                .collect()
+        let members = self.shared.pool.snapshot().members;
+        let requests = |place: &WorkerStatus| {
+            let member = members.iter().find(|member| Some(member.figures.id) == place.member);
+            place.earlier_requests + member.map_or(0, |member| member.figures.granted)
         };
+        let due = self.recycling_watch.due(limits, &self.shared.board.borrow(), requests);
+        self.show_heavy_start(self.recycling_watch.heavy_start());
         for (task, reason) in due {
             self.decide(RolloutEvent::Due(task, reason));
         }
+    }
+
+    fn show_heavy_start(&self, heavy_start: Option<HeavyStart>) {
+        self.rollout.send_modify(|rollout| rollout.heavy_start = heavy_start);
     }
 
     fn order(&self, task: WorkerTaskId, order: WorkerCommand) {

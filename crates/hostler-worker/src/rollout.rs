@@ -9,17 +9,18 @@
 //! of a new worker that was ready end a restart only when it has died [`MOST_LOSSES`] times more often than all old
 //! workers together.
 
+mod pauses;
 mod place;
 mod spares;
 mod words;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::recycling::Reason;
 
+use pauses::RecyclingPauses;
 use place::{Replacement, WorkerPlace, first_ordered, in_rotation, next_outdated, reached};
 use spares::{Reserve, Workers};
 pub use words::{Reached, RestartError, Restarted};
@@ -32,12 +33,6 @@ const MOST_LOSSES: u32 = 5;
 /// ... and this many times after its probation: it has shown that it works. Also, the fewer old workers are left, the
 /// more of the requests that kill workers go to new ones.
 const MOST_LOSSES_OF_PROVEN: u32 = 20;
-/// How long no worker is recycled after a failed replacement. Doubles with each further failure ...
-const RECYCLING_PAUSE: Duration = Duration::from_secs(30);
-/// ... this many times.
-const DOUBLINGS: u32 = 5;
-/// The pause for a worker that answers no requests, so it cannot wait longer.
-const PAUSE_WITHOUT_SOCKET: Duration = Duration::from_secs(10);
 
 /// The plan of a pool's workers: one place for each wanted worker, the spares, and at most one successor or one worker
 /// that leaves after its replacement.
@@ -54,8 +49,7 @@ pub(super) struct Plan {
     restarting: bool,
     stopping: bool,
     next_task: u64,
-    failed_recyclings: u32,
-    recycles_again_at: Option<Instant>,
+    pauses: RecyclingPauses,
     /// How many times old workers (if all are of one generation, all) have died after they were ready, since the replacement began.
     losses_of_old: u32,
     reserve: Reserve,
@@ -124,6 +118,7 @@ impl Plan {
         self.release += 1;
         self.restarting = true;
         self.forget_losses();
+        self.pauses.renew();
         vec![]
     }
 
@@ -186,7 +181,7 @@ impl Plan {
         let why = match replacement.cause {
             ReplaceCause::Restart => "replaced by a restart".into(),
             ReplaceCause::Recycled(reason) => {
-                self.failed_recyclings = 0;
+                self.pauses.succeeded();
                 format!("recycled: {reason}").into()
             }
         };
@@ -219,12 +214,7 @@ impl Plan {
                 })
             }
             ReplaceCause::Recycled(reason) => {
-                let pause = match reason {
-                    reason if reason.gets_no_requests() => PAUSE_WITHOUT_SOCKET,
-                    _ => RECYCLING_PAUSE * 2_u32.pow(self.failed_recyclings.min(DOUBLINGS)),
-                };
-                self.failed_recyclings += u32::from(!reason.gets_no_requests());
-                self.recycles_again_at = Some(now + pause);
+                let pause = self.pauses.failed(reason, now);
                 vec![RolloutAction::KeepOld { index: worker, reason, how, pause }]
             }
         }
@@ -309,21 +299,24 @@ impl Plan {
     }
 
     fn recycle(&mut self, task: WorkerTaskId, reason: Reason, now: Instant) -> Vec<RolloutAction> {
+        if self.pauses.is_in_vain(reason, now) {
+            return vec![];
+        }
         if self.reserve.lose(task) {
+            self.pauses.begin(reason, now);
             // The worker is not needed, so another starts at once if one is still wanted.
             return vec![RolloutAction::Retire { task, why: format!("recycled: {reason}").into() }];
         }
-        let place = self.places.iter().position(|place| place.task == task);
+        let Some(place) = self.places.iter().position(|place| place.task == task) else { return vec![] };
         if reason == Reason::Inspected {
-            place.into_iter().for_each(|place| self.places[place].ordered = true);
+            self.places[place].ordered = true;
             return vec![];
         }
-        let longest = if reason.gets_no_requests() { PAUSE_WITHOUT_SOCKET } else { Duration::MAX };
-        let is_paused = |at: Instant| now < at && at - now <= longest;
-        if self.is_busy() || self.recycles_again_at.is_some_and(is_paused) {
+        if self.is_busy() || self.pauses.hold_up(reason, now) {
             return vec![];
         }
-        place.map(|place| self.recycle_now(place, reason)).into_iter().collect()
+        self.pauses.begin(reason, now);
+        vec![self.recycle_now(place, reason)]
     }
 
     fn recycle_now(&mut self, place: usize, reason: Reason) -> RolloutAction {

@@ -14,6 +14,7 @@ use super::inspection::InspectionKind;
 use super::lifecycle::{Drain, LifecycleState, PoolRole, is_forgiven};
 use super::node_figures::NodeFigures;
 use super::process_files::resident_bytes;
+use super::recycling::HeavyStart;
 use super::rollout::WorkerTaskId;
 use super::settings::Slots;
 use super::vitals::Vitals;
@@ -173,6 +174,8 @@ pub struct RolloutSnapshot {
     pub total: usize,
     /// The number of the worker that is being replaced, by a restart or by recycling.
     pub replacing: Option<usize>,
+    /// A worker takes more than `max_memory` from its start on.
+    pub heavy_start: Option<HeavyStart>,
     /// How the last restart ended.
     pub last: Option<LastRollout>,
 }
@@ -218,6 +221,7 @@ pub(super) struct RolloutStatus {
     pub done: usize,
     pub total: usize,
     pub replacing: Option<usize>,
+    pub heavy_start: Option<HeavyStart>,
     pub last: Option<(Instant, Result<String, String>)>,
 }
 
@@ -229,7 +233,8 @@ impl RolloutStatus {
             ago: now.saturating_duration_since(*at),
         });
         let running = self.since.map(|since| now.saturating_duration_since(since));
-        RolloutSnapshot { running, done: self.done, total: self.total, replacing: self.replacing, last }
+        let Self { done, total, replacing, heavy_start, .. } = *self;
+        RolloutSnapshot { running, done, total, replacing, heavy_start, last }
     }
 }
 

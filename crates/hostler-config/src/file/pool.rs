@@ -231,7 +231,9 @@ section! {
         /// GiB"`.
         ///
         /// Node alone takes about 45 MiB. The limit is for apps that leak memory. It does not protect the machine: for
-        /// a moment the old and the new worker exist side by side. It does not count in the first 10 s of a worker.
+        /// a moment the old and the new worker exist side by side. It does not count in the first 10 s of a worker. If a
+        /// worker has more from its start on, so has its successor: then Hostler waits 30 s before the next such
+        /// replacement, and longer each time, up to 16 minutes.
         #[schemars(with = "Size<MEMORY_LEAST, MEMORY_MOST>", extend("x-default" = "no limit"))]
         pub max_memory: Option<Size<MEMORY_LEAST, MEMORY_MOST>> = None => worker.recycling.max_memory,
         /// Whether Hostler asks workers to collect garbage while they have no requests.

@@ -1,7 +1,10 @@
 //! Plans, without processes and without a clock.
 
+mod heavy;
 mod model;
 mod spares;
+
+use std::time::Duration;
 
 use super::*;
 use crate::settings::Spares;

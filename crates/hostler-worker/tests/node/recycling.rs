@@ -46,6 +46,9 @@ async fn a_worker_that_has_grown_too_large_or_too_old_is_recycled() {
     test_pool.write("full", "");
     eventually("recycled", || test_pool.worker().recycled.is_some()).await;
     assert!(test_pool.worker().recycled.unwrap().ends_with(" MiB resident"));
+    // It was so large when it was looked at first.
+    let heavy = test_pool.workers.rollout().heavy_start.expect("it is told");
+    assert!(heavy.limit == 256 << 20 && heavy.memory > heavy.limit, "{heavy:?}");
     eventually("one worker", || test_pool.workers.snapshot().len() == 1).await;
 
     let mut settings = test_pool.settings.clone();

@@ -9,7 +9,7 @@ use hostler_dispatch::PoolCounters;
 use hostler_engine::exchange::{ClientsView, CutView, MemoryView, SpoolView};
 use hostler_engine::gateway::FairView;
 use hostler_engine::proxy::Spread;
-use hostler_worker::{Boots, HeapUse, LoopDelay, WorkerMemory, WorkerState};
+use hostler_worker::{Boots, HeapUse, HeavyStart, LoopDelay, WorkerMemory, WorkerState};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -102,6 +102,8 @@ pub struct PoolFigures {
     pub deploying: bool,
     /// Why the last restart failed.
     pub failed_restart: Option<String>,
+    /// A worker takes more than `max_memory` from its start on.
+    pub heavy_start: Option<HeavyStart>,
     /// The most workers of a range, if the range is used up.
     pub at_most: Option<usize>,
     pub boots: Boots,
@@ -263,6 +265,7 @@ impl PoolFigures {
             deploying: rollout.is_some_and(|rollout| rollout.running.is_some())
                 || last.is_some_and(|last| last.ago < LATELY),
             failed_restart: last.filter(|last| !last.succeeded).map(|last| last.result.clone()),
+            heavy_start: rollout.and_then(|rollout| rollout.heavy_start),
             at_most: scaling.filter(|scaling| scaling.wanted >= scaling.max).map(|scaling| scaling.max),
             boots: pool.boots.unwrap_or_default(),
             kept_off: pool.kept_off.iter().map(|kept_off| kept_off.request.clone()).collect(),

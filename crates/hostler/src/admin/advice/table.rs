@@ -89,6 +89,9 @@ advice! {
     WORKER_LEAKS: "worker_leaks" Warning 0 "HostlerWorkerRestarts"
         "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes. Each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
         "Compare two heap snapshots: `hostler heap POOL/WORKER`.", "guide/troubleshooting.md#memory";
+    MAX_MEMORY_TOO_LOW: "max_memory_too_low" Warning 15 ""
+        "A worker takes more than `max_memory` from its start on, so replacing it does not help. Hostler does so less and less often. Not during a restart and in the minute after it.",
+        "Set pools.POOL.max_memory well above this, or let the app load less at its start: `hostler heap POOL/1` shows what takes the memory.", "guide/troubleshooting.md#memory";
     HEAP_FULL: "heap_full" Warning 15 ""
         "The heap of V8 in a worker uses at least 90 % of its limit, and the worker has had requests in the last minute. At the limit the process ends.",
         "Look for a leak: `hostler heap POOL/WORKER`. If the app needs the memory, raise `--max-old-space-size`.", "guide/troubleshooting.md#memory";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_worker::WorkerState;
+use hostler_worker::{HeavyStart, WorkerState};
 
 use super::figures::{PoolFigures, WorkerFigures};
 use super::finding::{Finding, bytes, line, percent, sentences, time};
@@ -79,6 +79,14 @@ fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found
     let name = &pool.name;
     if let Some(reason) = pool.misfit() {
         found.push(Finding::of_pool(table::CONCURRENCY, name, &sentences(reason)));
+    }
+    // The next look at new code may show less.
+    if let Some(HeavyStart { limit, memory }) = pool.heavy_start.filter(|_| !pool.deploying) {
+        let (memory, limit) = (bytes(memory), bytes(limit));
+        let text = format!(
+            "a worker takes {memory} from its start on, more than max_memory ({limit}): replacing it does not help"
+        );
+        found.push(Finding::of_pool(table::MAX_MEMORY_TOO_LOW, name, &text));
     }
     let of_pool = || view.workers.iter().filter(|((pool, _), _)| pool == name);
     let hangs: usize = of_pool().map(|(_, past)| past.hangs.len()).sum();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hostler_engine::exchange::{BusiestClient, ClientsView};
-use hostler_worker::{HeapUse, WorkerState};
+use hostler_worker::{HeapUse, HeavyStart, WorkerState};
 
 use super::super::figures::KeyFigures;
 use super::super::scene::{AdviceCase, Scene};
@@ -192,6 +192,10 @@ fn all_cpus_busy_and_waiting(scene: &mut Scene) {
     all_cpus_busy(scene);
 }
 
+fn heavy(scene: &mut Scene) {
+    scene.web().heavy_start = Some(HeavyStart { limit: 150 * MIB, memory: 212 * MIB });
+}
+
 pub(super) const WORKERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::WORKER_RESTARTS,
@@ -213,6 +217,19 @@ pub(super) const WORKERS: &[AdviceCase] = &[
         quiet: &[
             |scene| scene.died(&[60, 20], Some(480 * MIB), false),
             |scene| scene.died(&[100, 60, 20], None, false),
+        ],
+    },
+    AdviceCase {
+        row: table::MAX_MEMORY_TOO_LOW,
+        raised: heavy,
+        text: "web: a worker takes 212 MiB from its start on, more than max_memory (150 MiB): replacing it does not help",
+        quiet: &[
+            |scene| {
+                heavy(scene);
+                scene.web().deploying = true;
+            },
+            // The worker has grown.
+            |scene| scene.first().recycled = Some("212.0 MiB resident".into()),
         ],
     },
     AdviceCase {
