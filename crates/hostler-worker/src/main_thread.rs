@@ -3,8 +3,8 @@
 //!
 //! Node, Bun and Deno run JavaScript on the main thread. Between events it sleeps in `epoll_wait`, and the kernel names
 //! that place in `/proc/PID/wchan`. While it computes the file says `0`; while it is blocked by anything else (a lock,
-//! a synchronous read) it names another place. `execSync` and `spawnSync` are an exception: they wait in an event loop of
-//! their own, so here the thread seems to wait for events.
+//! a synchronous read) or is stopped (SIGSTOP, a debugger) it names another place. `execSync` and `spawnSync` are an
+//! exception: they wait in an event loop of their own, so here the thread seems to wait for events.
 
 use std::fs::File;
 use std::io;
@@ -160,6 +160,8 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Child, Command, Stdio};
 
+    use rustix::process::{Pid, Signal, kill_process};
+
     use super::*;
 
     /// A Node process that computes or blocks for a time when it is told so.
@@ -239,6 +241,22 @@ mod tests {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
         list.trim().split([',', '-']).next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_does_not_wait_for_events() {
+        let node = Node::start();
+        let main_thread = MainThread::of(node.0.id()).unwrap();
+        let process = Pid::from_raw(node.0.id().cast_signed()).unwrap();
+        let waits = || main_thread.cpu_if_waiting().is_some();
+        assert!((0..1_000_000).any(|_| waits()));
+        kill_process(process, Signal::STOP).unwrap();
+        // The signal ends its wait first.
+        assert!((0..1_000_000).any(|_| !waits()));
+        assert!((0..1000).all(|_| !waits()), "a pool would give it requests");
+        assert!((0..1_000_000).any(|_| main_thread.shows_place() == Some(true)));
+        kill_process(process, Signal::CONT).unwrap();
+        assert!((0..1_000_000).any(|_| waits()));
     }
 
     #[test]
