@@ -28,6 +28,8 @@ pub(super) struct Process {
     child: Child,
     group: Pid,
     exit: Option<Exit>,
+    /// Its group was killed after its end, so the number of the group may soon be that of another one.
+    is_over: bool,
     /// How many processes the kernel had killed because no memory was left, when this one was started.
     pub kills_before: Option<u64>,
     watched: WatchedGroup,
@@ -37,6 +39,8 @@ pub(super) struct Process {
 /// The group of an app that is not in the group of its worker: `dumb-init` and `setsid` start their program in a new session.
 pub(super) struct OtherGroup {
     group: Pid,
+    /// It was told to stop.
+    is_told: bool,
     /// The guard ends it, too.
     _watched: WatchedGroup,
 }
@@ -52,7 +56,7 @@ impl Process {
         let group = group.ok_or_else(|| io::Error::other("a process without a number"))?;
         let kills_before = MemoryGroups::own().kills();
         let watched = context.guard().watch(group);
-        Ok(Self { child, group, exit: None, kills_before, watched, _own: own })
+        Ok(Self { child, group, exit: None, is_over: false, kills_before, watched, _own: own })
     }
 
     /// The process that Hostler started. The process that listens may be another.
@@ -71,7 +75,7 @@ impl Process {
         let group = getpgid(Pid::from_raw(pid.cast_signed())).ok()?;
         let is_other = group != self.group && group != getpgrp() && group != Pid::INIT;
         let is_other = is_other && descends_from(pid, self.pid());
-        is_other.then(|| OtherGroup { group, _watched: self.watched.watch_also(group) })
+        is_other.then(|| OtherGroup { group, is_told: false, _watched: self.watched.watch_also(group) })
     }
 
     pub fn terminate(&self) {
@@ -102,23 +106,40 @@ impl Process {
             Some(exit) => exit,
             None => *self.exit.insert(Exit(self.child.wait().await.ok())),
         };
-        while patient && !is_gone(self.group) {
+        while patient && !self.is_over && !is_gone(self.group) {
             sleep(GLANCE).await;
         }
         self.kill();
+        self.is_over = true;
         exit
     }
 
     /// A group may be gone already. Its number cannot belong to another group while a member lives, and the last signal
     /// follows the leader's end at once.
     fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.group, signal);
+        if !self.is_over {
+            let _ = kill_process_group(self.group, signal);
+        }
     }
 }
 
 impl OtherGroup {
     pub fn kill(&self) {
         let _ = kill_process_group(self.group, Signal::KILL);
+    }
+
+    /// The process that Hostler started has ended, and did not wait for the app. If `patient` (a graceful stop), the app is told to stop, as that
+    /// process may not have passed the signal on, and may finish. Otherwise it is killed. The future can be dropped and made again.
+    pub async fn ended(&mut self, patient: bool) {
+        while !is_gone(self.group) {
+            if !patient {
+                return self.kill();
+            }
+            if !std::mem::replace(&mut self.is_told, true) {
+                let _ = kill_process_group(self.group, Signal::TERM);
+            }
+            sleep(GLANCE).await;
+        }
     }
 }
 

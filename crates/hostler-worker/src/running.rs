@@ -31,7 +31,7 @@ use super::log::{OutputStream, Tail, WorkerLog};
 use super::message::{ListenClaim, Report, ToWorker};
 use super::message_sender::MessageSender;
 use super::news::{NewsSender, WorkerNews};
-use super::process::{Exit, OtherGroup, Process, cpu_time};
+use super::process::{OtherGroup, Process, cpu_time};
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{AppBinding, Spawn, with_preload};
@@ -368,23 +368,6 @@ impl RunningProcess {
         let asking = self.tasks.spawn(asking);
         if let Some(before) = self.asking.replace(asking) {
             before.abort();
-        }
-    }
-
-    /// Waits for the end. The future can be dropped and made again.
-    pub async fn ended(&mut self, graceful: bool) -> Exit {
-        let app_may_live = graceful && self.is_behind_another();
-        self.process.ended(app_may_live).await
-    }
-
-    /// Whether the app may outlive the process that Hostler started, as it does when npm handles a signal itself.
-    fn is_behind_another(&self) -> bool {
-        match self.binding {
-            AppBinding::Socket { .. } if self.address.is_none() || self.listener.is_some() => {
-                !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
-            }
-            // Without the preload it is not known which processes belong to the app.
-            AppBinding::Socket { .. } | AppBinding::Port(_) => true,
         }
     }
 

@@ -1,6 +1,8 @@
-//! Tells the processes of a worker to stop. Decides not when.
+//! Tells the processes of a worker to stop, and waits for their end. Decides not when.
 
 use super::RunningProcess;
+use crate::process::Exit;
+use crate::spawn::AppBinding;
 
 impl RunningProcess {
     /// npm and the like pass a signal on to the app, and many apps end at once at a second one. So an app that another process has started gets
@@ -12,6 +14,27 @@ impl RunningProcess {
         match self.listener.filter(|_| is_alone).filter(is_behind_another) {
             Some(app) => _ = self.tasks.spawn(self.process.terminate_first(app)),
             None => self.process.terminate(),
+        }
+    }
+
+    /// Waits for the end. The future can be dropped and made again.
+    pub async fn ended(&mut self, graceful: bool) -> Exit {
+        let app_may_live = graceful && self.is_behind_another();
+        let exit = self.process.ended(app_may_live).await;
+        if let Some(group) = &mut self.other_group {
+            group.ended(graceful).await;
+        }
+        exit
+    }
+
+    /// Whether the app may outlive the process that Hostler started, as it does when npm handles a signal itself.
+    fn is_behind_another(&self) -> bool {
+        match self.binding {
+            AppBinding::Socket { .. } if self.address.is_none() || self.listener.is_some() => {
+                !self.claim_lost && self.listener.is_some_and(|pid| pid != self.process.pid())
+            }
+            // Without the preload it is not known which processes belong to the app.
+            AppBinding::Socket { .. } | AppBinding::Port(_) => true,
         }
     }
 }

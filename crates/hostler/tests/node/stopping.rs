@@ -241,6 +241,26 @@ async fn a_hung_app_in_a_session_of_its_own_is_killed_too() {
 }
 
 #[tokio::test]
+async fn an_app_in_a_session_of_its_own_outlives_neither_a_stop_nor_the_script_that_started_it() {
+    let plan = || in_a_session_of_its_own().option("server.drain_timeout=500ms");
+    let mut site = plan().started().await;
+    let app: u32 = site.get("/").await.assert_status(200).text().parse().unwrap();
+    let _request = site.ask("/spin");
+    site.settles_at(1, 0).await;
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+    all_gone(&[app]).await;
+
+    let site = plan().started().await;
+    let app: u32 = site.get("/").await.assert_status(200).text().parse().unwrap();
+    let _request = site.ask("/spin");
+    site.settles_at(1, 0).await;
+    proc::kill(proc::parent_of(app).unwrap());
+    all_gone(&[app]).await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn an_app_in_a_session_of_its_own_does_not_outlive_a_killed_hostler() {
     let site = in_a_session_of_its_own().started().await;
     let _request = site.ask("/spin");
