@@ -299,12 +299,13 @@ impl Plan {
     }
 
     fn recycle(&mut self, task: WorkerTaskId, reason: Reason, now: Instant) -> Vec<RolloutAction> {
-        if self.pauses.is_in_vain(reason, now) {
+        let serves_on = self.reserve.is_indispensable(task) && !reason.gets_no_requests();
+        if serves_on || self.pauses.is_in_vain(reason, now) {
             return vec![];
         }
         if self.reserve.lose(task) {
             self.pauses.begin(reason, now);
-            // The worker is not needed, so another starts at once if one is still wanted.
+            // The pool does not need it, so another starts at once if one is still wanted.
             return vec![RolloutAction::Retire { task, why: format!("recycled: {reason}").into() }];
         }
         let Some(place) = self.places.iter().position(|place| place.task == task) else { return vec![] };

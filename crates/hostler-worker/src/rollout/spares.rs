@@ -101,9 +101,16 @@ impl Reserve {
         self.spares.extract_if(.., |spare| spare.task == task).count() > 0
     }
 
-    /// Removes and returns all spares.
+    /// Removes and returns the spares that stand in for no worker.
     pub fn dismiss(&mut self) -> impl Iterator<Item = WorkerTaskId> {
-        std::mem::take(&mut self.spares).into_iter().map(|spare| spare.task)
+        let idle: Vec<_> = self.spares.extract_if(.., |spare| !spare.needed).collect();
+        idle.into_iter().map(|spare| spare.task)
+    }
+
+    /// Whether this spare stands in for a missing worker, and no other spare could. Its own successor may not boot, as that worker.
+    pub fn is_indispensable(&self, task: WorkerTaskId) -> bool {
+        let stands_in = self.spares.iter().any(|spare| spare.task == task && spare.needed);
+        stands_in && !self.spares.iter().any(|spare| spare.ready && !spare.needed)
     }
 
     fn is_alarmed(&self, now: Instant) -> bool {
@@ -155,11 +162,15 @@ impl Reserve {
         index
     }
 
-    /// Retires the spares that are too many and, once all workers are of the newest generation, those of an earlier one.
+    /// Retires the spares that are too many, those whose number a worker has got and, once all workers are of the newest generation, those of
+    /// an earlier one.
     fn dismiss_superfluous(&mut self, wanted: usize, workers: &Workers) -> Vec<RolloutAction> {
         let spares = &mut self.spares;
         let outdated = spares.extract_if(.., |spare| !workers.restarting && spare.release < workers.oldest);
         let mut leaving: Vec<_> = outdated.map(|spare| (spare.task, "replaced by a restart")).collect();
+        // One that stood in for a worker when the pool has grown.
+        let namesakes = spares.extract_if(.., |spare| !spare.needed && spare.index <= workers.wanted);
+        leaving.extend(namesakes.map(|spare| (spare.task, "the number of workers changes")));
         let surplus = spares.drain(wanted.min(spares.len())..);
         leaving.extend(surplus.map(|spare| (spare.task, "no spare is needed any more")));
         let retire = |(task, why): (WorkerTaskId, &str)| RolloutAction::Retire { task, why: Arc::from(why) };

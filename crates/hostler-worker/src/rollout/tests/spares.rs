@@ -137,6 +137,30 @@ fn a_spare_due_for_recycling_is_replaced_and_nothing_waits_for_that() {
 }
 
 #[test]
+fn a_spare_that_stands_in_for_a_worker_is_recycled_only_if_another_stands_by() {
+    let recycled = |task| dismissed(task, "recycled: 1 s old");
+    let stands_in = || with_spare(1).dies(1).does(&[steps_in(2)]);
+    let back = stands_in().due(2).does(&[]).fails(1, 1).due(2).does(&[]).ready(1).does(&[steps_back(2)]);
+    back.due(2).does(&[recycled(2), spare(3, 2)]);
+    let deaf = RolloutEvent::Heard(WorkerTaskId(2), WorkerReport::NotListening(Reason::NotListening));
+    let why = "recycled: it does not listen any more";
+    stands_in().on(deaf).does(&[dismissed(2, why), spare(3, 2)]);
+
+    let two = pool(2).on(RolloutEvent::Spares(Spares::Fixed(2))).ready(3).ready(4);
+    let two = two.dies(1).does(&[steps_in(3)]).due(3);
+    two.does(&[recycled(3), spare(5, 3), steps_in(4)]);
+}
+
+#[test]
+fn a_spare_that_stands_in_for_a_worker_stays_while_the_pool_grows() {
+    let third = RolloutAction::Start { task: WorkerTaskId(4), index: 3, role: WorkerRole::Regular };
+    let pool = with_spare(2).dies(1).does(&[steps_in(3)]).on(RolloutEvent::Count(3)).does(&[third]);
+    let pool = pool.ready(4).does(&[]).ready(1).does(&[steps_back(3)]);
+    let left = RolloutEvent::Heard(WorkerTaskId(3), WorkerReport::Left);
+    pool.on(left).does(&[dismissed(3, "the number of workers changes"), spare(5, 4)]);
+}
+
+#[test]
 fn a_new_spare_has_a_number_of_its_own() {
     let pool = pool(2).on(RolloutEvent::Spares(Spares::Fixed(2))).does(&[spare(3, 3), spare(4, 4)]);
     let pool = pool.ready(3).ready(4).due(3).does(&[dismissed(3, "recycled: 1 s old"), spare(5, 3)]);
