@@ -93,13 +93,22 @@ impl MainThread {
         }
     }
 
-    /// Whether the state of the thread is S: it sleeps. Every process may read this.
+    /// Whether the process is stopped, by SIGSTOP or a debugger. Only the first read is made of one that waits for events.
+    pub fn is_stopped(&self) -> bool {
+        self.place() == Place::Elsewhere && matches!(self.state(), Some(b'T' | b't'))
+    }
+
     fn sleeps(&self) -> bool {
+        self.state() == Some(b'S')
+    }
+
+    /// The state of the thread, such as S: it sleeps. Every process may read this.
+    fn state(&self) -> Option<u8> {
         let mut text = [0; 256];
-        let text = read(&self.stat, &mut text).unwrap_or_default();
+        let text = read(&self.stat, &mut text)?;
         // The name of the program, in brackets, may contain anything.
-        let name_ends = memchr::memrchr(b')', text).unwrap_or(0);
-        text.get(name_ends + 2) == Some(&b'S')
+        let name_ends = memchr::memrchr(b')', text)?;
+        text.get(name_ends + 2).copied()
     }
 }
 
@@ -254,9 +263,11 @@ mod tests {
         // The signal ends its wait first.
         assert!((0..1_000_000).any(|_| !waits()));
         assert!((0..1000).all(|_| !waits()), "a pool would give it requests");
+        assert!((0..1_000_000).any(|_| main_thread.is_stopped()));
         assert!((0..1_000_000).any(|_| main_thread.shows_place() == Some(true)));
         kill_process(process, Signal::CONT).unwrap();
         assert!((0..1_000_000).any(|_| waits()));
+        assert!(!main_thread.is_stopped());
     }
 
     #[test]

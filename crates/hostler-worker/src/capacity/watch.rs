@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hostler_dispatch::{Gauge, Load};
+use hostler_dispatch::{Gauge, Hold, Load};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -78,9 +78,11 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         let (mut ceiling, mut advice) = (Ceiling::default(), Advice::default());
         let mut visibility = ThreadVisibility::default();
         let mut last: Option<ProcessSample> = None;
+        let mut hold: Option<Hold<E>> = None;
         loop {
             let threads = self.beat(main_thread, last.is_some(), &mut visibility).await;
             let Some(load) = self.gauge.load() else { return };
+            hold = self.hold_if_stopped(main_thread, &load, hold);
             self.gauge.settle_idle();
             if self.capacity.set_hidden(visibility.is_hidden()) {
                 self.capacity.apply(&self.gauge, self.settings.borrow().slots);
@@ -99,6 +101,18 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                 self.take(&round, threads, &mut ceiling, &mut advice);
             }
         }
+    }
+
+    /// Keeps requests from a worker that is stopped and has none: they would get no answer. Not if a request waits, so that a worker that stays
+    /// stopped is found out and replaced where others are not enough. `before`: the hold so far.
+    fn hold_if_stopped(
+        &self,
+        main_thread: &MainThread,
+        load: &Load,
+        before: Option<Hold<E>>,
+    ) -> Option<Hold<E>> {
+        let is_held = load.waiting == 0 && main_thread.is_stopped();
+        before.filter(|_| is_held).or_else(|| if is_held { self.gauge.hold() } else { None })
     }
 
     /// Waits for the next round. Looks at the main thread until it has been seen to wait. Returns what the thread pool did meanwhile.
@@ -195,5 +209,48 @@ impl ProcessSample {
             granted: self.load.granted - last.load.granted,
             short: self.load.is_short_since(&last.load),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use hostler_dispatch::{Claim, Pool, PoolSettings};
+    use hostler_testkit::eventually;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn a_stopped_worker_gets_no_request_before_one_waits() {
+        let mut process = Command::new("sleep").arg("1000").spawn().unwrap();
+        let number = Pid::from_child(&process);
+        let pool = Pool::new("test", PoolSettings::default());
+        let membership = pool.join((), 2);
+        let (_changes, settings) = watch::channel(Arc::new(WorkerSettings::default()));
+        let capacity_watch = CapacityWatch {
+            gauge: membership.gauge(),
+            capacity: Arc::new(Capacity::of(Some(process.id()), Arc::default())),
+            vitals: Arc::default(),
+            settings,
+            pid: process.id(),
+            has_preload: false,
+            log: WorkerLog { sink: Arc::new(|_| ()), pool: "test".into(), worker: 1 },
+            advised: Arc::default(),
+        };
+        tokio::spawn(capacity_watch.run());
+        let gauge = membership.gauge();
+        let is_held = || gauge.hold().is_none();
+        assert!(!is_held());
+        kill_process(number, Signal::STOP).unwrap();
+        eventually("it is held", async || is_held().then_some(())).await;
+        drop(pool.acquire(Claim::default()).await.expect("the request that waits"));
+        eventually("it is held again", async || is_held().then_some(())).await;
+        kill_process(number, Signal::CONT).unwrap();
+        eventually("it is free", async || (!is_held()).then_some(())).await;
+        process.kill().unwrap();
+        process.wait().unwrap();
     }
 }
