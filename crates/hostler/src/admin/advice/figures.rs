@@ -102,7 +102,6 @@ pub struct PoolFigures {
     pub deploying: bool,
     /// Why the last restart failed.
     pub failed_restart: Option<String>,
-    /// A worker takes more than `max_memory` from its start on.
     pub heavy_start: Option<HeavyStart>,
     /// The most workers of a range, if the range is used up.
     pub at_most: Option<usize>,
