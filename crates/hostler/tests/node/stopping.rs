@@ -353,3 +353,23 @@ async fn a_worker_that_is_frozen_together_with_hostler_is_not_killed_for_that() 
     assert_eq!(site.pid_of(1).await, worker);
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_worker_that_is_frozen_together_with_hostler_while_it_stops_has_its_time_again() {
+    let text = "require('http').createServer((request, response) => response.end('ok')).listen(3000);
+        process.on('SIGTERM', () => {
+          console.log('begins to end');
+          setTimeout(() => { console.log('has ended'); process.exit(0); }, 700);
+        });";
+    let mut site = source(text).option("pools.app.stop_timeout=1500ms").started().await;
+    let worker = site.pid_of(1).await;
+    site.terminate();
+    site.printed("begins to end").await;
+    proc::freeze(worker);
+    proc::freeze(site.pid());
+    let _ = timeout(Duration::from_secs(3), pending::<()>()).await;
+    proc::wake(site.pid());
+    proc::wake(worker);
+    assert_eq!(site.exit().await, 0);
+    site.printed("has ended").await;
+}
