@@ -113,7 +113,7 @@ impl fmt::Display for Reason {
             Self::Age(age) => write!(f, "{} s old", age.as_secs()),
             Self::Memory(bytes) => write!(f, "{:.1} MiB resident", mebibytes(*bytes)),
             Self::FromStart(bytes) => {
-                write!(f, "more than max_memory from its start, {:.1} MiB resident", mebibytes(*bytes))
+                write!(f, "{:.1} MiB resident, and above max_memory from its start on", mebibytes(*bytes))
             }
         }
     }
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(why(and_age, Some(250), 250), Some(Reason::Age(old)), "this need not wait");
         assert_eq!(why(and_age, Some(250), 375), Some(grown(375)));
         let told = from_start(212).to_string();
-        assert_eq!(told, "more than max_memory from its start, 212.0 MiB resident");
+        assert_eq!(told, "212.0 MiB resident, and above max_memory from its start on");
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl WorkerHistory {
     fn note_end(&mut self, pool: &PoolFigures, worker: &WorkerFigures, now: Duration) {
         // The task of a worker that took over from a recycled one has seen no exit yet.
         let died = worker.last_exit.is_some();
+        // One that was too large from its start shows no growth of its own, and has another advice.
         let recycled = worker.recycled.as_deref().is_some_and(|why| why.ends_with("resident"));
         if pool.deploying || !(died || recycled) {
             return;
@@ -200,18 +201,22 @@ mod tests {
         history.observe(figures(10, |pool, worker| {
             (pool.deploying, worker.generation) = (true, 2);
         }));
+        history.observe(figures(15, |_, worker| {
+            let why = "300.0 MiB resident, and above max_memory from its start on";
+            (worker.generation, worker.recycled) = (3, Some(why.into()));
+        }));
         history.observe(figures(20, |_, worker| {
-            (worker.generation, worker.recycled) = (3, Some("1000 requests".into()));
+            (worker.generation, worker.recycled) = (4, Some("1000 requests".into()));
         }));
         let ends = |history: &History| -> u64 {
             history.workers.values().next().unwrap().deaths.iter().map(|ends| ends.times).sum()
         };
         assert_eq!(ends(&history), 0);
         history.observe(figures(30, |_, worker| {
-            (worker.generation, worker.last_exit) = (5, Some("exit code 1".into()));
+            (worker.generation, worker.last_exit) = (6, Some("exit code 1".into()));
         }));
         assert_eq!(ends(&history), 2, "two deaths between two looks");
-        history.observe(figures(1000, |_, worker| worker.generation = 5));
+        history.observe(figures(1000, |_, worker| worker.generation = 6));
         assert_eq!(ends(&history), 0, "too long ago");
     }
 
