@@ -211,12 +211,7 @@ impl<G> Queue<G> {
         any.chain(self.lines.iter().filter_map(|line| line.bound.oldest())).min()
     }
 
-    /// How long the oldest waiting request has waited.
-    pub fn longest_wait(&self, now: Instant) -> Duration {
-        self.oldest().map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
-    }
-
-    /// The same as [`Self::oldest`], of those that one more member could serve.
+    /// The same of those that one more member could serve.
     pub fn oldest_for_any(&self) -> Option<Instant> {
         self.lines.iter().filter_map(Line::oldest_for_any).min()
     }

@@ -239,10 +239,12 @@ impl<E> PoolState<E> {
             roster.prepare(SeatOrder { near: false, ..order });
             roster.prepare(order);
         }
+        let longest_wait =
+            || queue.oldest().map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived));
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
             let place = Chooser { roster, last: *last_chosen, kind, now }.place(wanted)?;
-            if roster.can_begin(place, || queue.longest_wait(now), now) {
+            if roster.can_begin(place, longest_wait, now) {
                 return Some(place);
             }
         }

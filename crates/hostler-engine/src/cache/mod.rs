@@ -9,6 +9,7 @@ mod lines;
 mod parts;
 mod shared;
 mod telling;
+mod untold;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ pub use parts::parts;
 pub use telling::Telling;
 
 use crate::journal::{Journal, Level};
-use telling::Untold;
+use untold::Untold;
 
 pub type Entry = hostler_cache::Entry<ResponseHead>;
 

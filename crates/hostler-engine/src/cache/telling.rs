@@ -1,60 +1,12 @@
 //! What unsafe methods make void, for the other process of an upgrade: it answers the last requests of its clients from a memory of its own.
 //! Knows no processes.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hostler_cache::Purge;
-use tokio::sync::Notify;
 
 use super::SharedCache;
-
-/// The most bytes that wait to be told. More become one purge of everything: the other process has read nothing for long.
-const MOST_BYTES: usize = 32 * 1024;
-/// So much longer than its text is a purge in a message, about.
-const AROUND: usize = 16;
-
-/// What another process has not been told yet.
-#[derive(Default)]
-pub struct Untold {
-    waiting: Mutex<WaitingPurges>,
-    news: Notify,
-}
-
-#[derive(Default)]
-struct WaitingPurges {
-    purges: BTreeSet<Purge>,
-    bytes: usize,
-}
-
-impl Untold {
-    /// Adds purges that this process knows already.
-    pub fn add(&self, purges: impl IntoIterator<Item = Purge>) {
-        let mut waiting = self.waiting();
-        purges.into_iter().for_each(|purge| waiting.add(purge));
-        drop(waiting);
-        self.news.notify_one();
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, WaitingPurges> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl WaitingPurges {
-    fn add(&mut self, purge: Purge) {
-        if self.purges.contains(&Purge::All) {
-            return;
-        }
-        let bytes = purge.bytes() + AROUND;
-        if self.purges.insert(purge) {
-            self.bytes += bytes;
-        }
-        if self.bytes > MOST_BYTES {
-            self.purges = BTreeSet::from([Purge::All]);
-        }
-    }
-}
+use super::untold::Untold;
 
 /// Notes what becomes void as long as it lives, for one other process.
 pub struct Telling {
@@ -72,13 +24,7 @@ impl Telling {
 
     /// Waits until something has become void, and takes all of it.
     pub async fn next(&self) -> Vec<Purge> {
-        loop {
-            let taken = std::mem::take(&mut *self.untold.waiting());
-            if !taken.purges.is_empty() {
-                return taken.purges.into_iter().collect();
-            }
-            self.untold.news.notified().await;
-        }
+        self.untold.next().await
     }
 
     /// The other process has told this. It is void here as well, and a third process hears of it.
@@ -101,6 +47,7 @@ impl Drop for Telling {
 
 #[cfg(test)]
 mod tests {
+    use super::super::untold::MOST_BYTES;
     use super::*;
     use crate::journal::{Journal, LogFormat};
 

@@ -189,6 +189,7 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -205,8 +206,7 @@ mod tests {
         let (sender, mut freed) = unbounded_channel();
         let data = Arc::new(FreedData(sender));
         free(Some(&data), None);
-        sleep(10 * POLL_INTERVAL).await;
-        assert!(freed.try_recv().is_err(), "a request uses it");
+        assert!(timeout(10 * POLL_INTERVAL, freed.recv()).await.is_err(), "a request uses it");
         drop(data);
         assert_ne!(freed.recv().await.expect("it is freed"), thread::current().id());
     }
