@@ -208,12 +208,15 @@ impl<S: AnswerSink> Transfer<S> {
     pub fn place(&mut self, cx: &mut Context<'_>, sink: &mut S, kind: BufferKind) -> BufferPlace {
         let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
         let (unsent, limit) = (sink.unsent(), limit(sink.settings(), is_stored));
-        if is_stored && !S::READS_AHEAD {
+        // A member waits for the readers of a body that has become too large for the cache, so that is taken as one of a member.
+        if is_stored
+            && !S::READS_AHEAD
+            && self.body.as_ref().map(ResponseBody::kind) == Some(BufferKind::Ready)
+        {
             if unsent > 0 {
                 return BufferPlace::Full;
             }
-            let is_ready = self.body.as_ref().is_some_and(|body| body.kind() == BufferKind::Ready);
-            if is_ready && !self.is_spilling() {
+            if !self.is_spilling() {
                 return self.place_of_stored(cx, sink, limit);
             }
         }

@@ -1,6 +1,6 @@
 //! Clients that read one answer at different speeds while it arrives, or leave it.
 
-use hostler_testkit::{Step, client_with_window, text, upstream};
+use hostler_testkit::{Frame, Step, client_with_window, frame_client, text, upstream};
 
 use crate::cache_hits::{assert_cache, with_cache, with_route};
 use crate::site;
@@ -100,5 +100,31 @@ async fn all_clients_of_an_answer_that_grows_over_max_entry_get_all_of_it() {
     fast.answer().await.assert_ok(&body);
     let (rest_of_slow, _) = slow.rest().await;
     assert_eq!(rest_of_slow.matches('x').count(), rest.len());
+    assert_eq!(app.targets(), ["/film"]);
+}
+
+#[tokio::test]
+async fn a_slow_client_of_http2_holds_neither_the_slot_nor_the_others_of_an_answer_over_max_entry() {
+    let rest = "x".repeat(12 << 20);
+    let chunk = format!("{:x}\r\n{rest}\r\n0\r\n\r\n", rest.len());
+    let app = upstream().script(move |_| [text(CHUNKED), vec![Step::Hold], text(&chunk)].concat());
+    let app = app.start().await;
+    // Its silence alone must not end it.
+    let config = "server.send_timeout = '10m'\npools.app.concurrency = 1\n\
+        [[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = site(config).with("app", &app).start().await;
+    let mut slow = frame_client(site.address()).await;
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/film"), (":authority", "site.test")];
+    // Without a window it takes no byte of the body.
+    let no_windows = Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0]);
+    slow.send(&[no_windows, Frame::request(1, &fields)]).await;
+    slow.next_of(Frame::HEADERS).await;
+    let mut fast = site.connect().await;
+    fast.send("GET /film HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n").await;
+    fast.read_until("01234").await;
+    app.release_all();
+    let (rest_of_fast, _) = fast.rest().await;
+    assert_eq!(rest_of_fast.matches('x').count(), rest.len());
+    site.settles("app", 0, 0).await;
     assert_eq!(app.targets(), ["/film"]);
 }
