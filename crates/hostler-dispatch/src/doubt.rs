@@ -80,6 +80,15 @@ impl<E> Roster<E> {
         });
     }
 
+    /// The member gets requests again, unless something else puts it out by now, or it has been suspended again.
+    pub fn end_suspense(&mut self, id: MemberId, until: Instant) {
+        self.edit(id, |state| {
+            if state.ejected_until == Some(until) && state.ejections == 0 && !state.member.is_doubted() {
+                state.ejected_until = None;
+            }
+        });
+    }
+
     /// Ends the ejections and doubts of all members, as if all had answered. Requests that wait for a member that is marked down are told by its
     /// next answer: nothing may be told under the lock.
     pub fn forgive(&mut self) {

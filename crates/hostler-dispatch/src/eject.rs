@@ -5,8 +5,8 @@ use std::time::Duration;
 /// How long a member gets no requests after it ended one without an answer.
 ///
 /// If the member has died, its supervisor notices within this time, while its socket may still accept connections. If it
-/// lives, this is only a slow answer, and the time ends at once when the member answers another request. The time does
-/// not grow: otherwise requests that a member hangs up on could eject it for long.
+/// lives, this is only a slow answer, and the time ends at once when the member answers another request, or when its main
+/// thread waits for events. The time does not grow: otherwise requests that a member hangs up on could eject it for long.
 pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 
 /// Back-off for members that could not be reached. It doubles with each failure in a row and has a random part.

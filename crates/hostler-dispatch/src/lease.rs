@@ -5,7 +5,8 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::claim::{LongLived, MemberId};
 use super::cost::{Payer, Payment, SlotCost};
@@ -13,6 +14,9 @@ use super::cpu::CpuClock;
 use super::member::Grant;
 use super::shared::{COST_OF_DEATH, PoolInner};
 use super::tunnel_guard::TunnelGuard;
+
+/// How often a member that has ended a request without an answer is looked at. An app that ends a connection is soon at its event loop again.
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
 /// How a lease ends. Each ending returns the slot at once. They differ in what the pool then does with the member. A lease can also
 /// become a [`TunnelGuard`].
@@ -22,8 +26,8 @@ pub enum LeaseEnding {
     Finished(Instant),
     /// The member could not be reached. This is a failure of the member: it gets no request until its back-off ends.
     Unreachable,
-    /// The member ended the request without an answer, and may be about to die. It gets no request for a moment. Otherwise the same request
-    /// would go to it again at once.
+    /// The member ended the request without an answer, and may be about to die. It gets no request for a moment, or until its clock shows that
+    /// it lives. Otherwise the same request would go to it again at once.
     HungUp,
 }
 
@@ -209,8 +213,33 @@ impl<E: Send + Sync + 'static> Lease<E> {
             }
         };
         if let Some(until) = until {
+            if let LeaseEnding::HungUp = how {
+                self.look_for_life(until);
+            }
             redispatch_at(&self.shared, until);
         }
+    }
+
+    /// Ends the suspense of a member that has ended a request and lives: its main thread waits for events. That of a process which dies waits for
+    /// none any more when its connections end. Without this, clients whose requests an app ends, such as WebSockets that it does not know, could
+    /// keep all others from its workers.
+    fn look_for_life(&self, until: Instant) {
+        let (Some(clock), Ok(runtime)) = (self.clock(), Handle::try_current()) else { return };
+        let (shared, id) = (Arc::downgrade(&self.shared), self.member());
+        runtime.spawn(async move {
+            loop {
+                sleep(LOOK_PAUSE).await;
+                if Instant::now() >= until {
+                    return;
+                }
+                if clock.waits() {
+                    break;
+                }
+            }
+            if let Some(shared) = shared.upgrade() {
+                shared.end_suspense(id, until);
+            }
+        });
     }
 
     /// The request timed out on the member. Returns how long the member is ejected, if this timeout ejects it. The slot is not returned.
@@ -248,10 +277,10 @@ impl<E> fmt::Debug for Lease<E> {
 
 /// Dispatches at this time, such as the end of an ejection. If this runtime ends before, the next arrival or release does it.
 pub(super) fn redispatch_at<E: Send + Sync + 'static>(shared: &Arc<PoolInner<E>>, until: Instant) {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let Ok(runtime) = Handle::try_current() else { return };
     let shared: Weak<PoolInner<E>> = Arc::downgrade(shared);
     runtime.spawn(async move {
-        tokio::time::sleep_until(until).await;
+        sleep_until(until).await;
         if let Some(shared) = shared.upgrade() {
             shared.redispatch();
         }

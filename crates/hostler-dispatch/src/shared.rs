@@ -168,6 +168,11 @@ impl<E> PoolInner<E> {
         .0
     }
 
+    /// The member that was to get no requests until this time, because it had ended one without an answer, lives.
+    pub fn end_suspense(&self, id: MemberId, until: Instant) {
+        self.change(|state, _| state.roster.end_suspense(id, until));
+    }
+
     /// A request timed out. It may still have the slot or, if it was connecting, has just returned it. Returns the end of
     /// the ejection if the member is ejected; then requests that wait for its answer are told.
     pub fn strike(&self, grant: &Grant<E>) -> Option<Instant> {

@@ -1,10 +1,12 @@
 //! Members that could not be reached.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::time::{Instant, advance};
 
 use super::*;
+use crate::{CpuClock, CpuReading};
 
 /// Lets the timers that are due run.
 async fn pass(time: Duration) {
@@ -195,4 +197,52 @@ async fn an_answer_of_a_member_clears_its_suspicion() {
     let mut request = waiting(&pool);
     other.reached();
     request.assert_served();
+}
+
+/// A main thread that waits for events, or does not.
+#[derive(Default)]
+struct WatchedThread(AtomicBool);
+
+impl CpuClock for WatchedThread {
+    fn read(&self) -> Option<CpuReading> {
+        Some(CpuReading::default())
+    }
+
+    fn waits(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_closed_a_connection_gets_requests_as_soon_as_its_main_thread_shows_that_it_lives() {
+    let pool = pool(9);
+    let member = pool.join("a", 1);
+    let thread = Arc::new(WatchedThread::default());
+    member.measure(thread.clone());
+    lease(&pool).end(LeaseEnding::HungUp);
+    let mut request = waiting(&pool);
+    pass(Duration::from_millis(30)).await;
+    assert!(!request.woken(), "it may be about to die");
+    thread.0.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        pass(Duration::from_millis(3)).await;
+    }
+    assert!(request.woken(), "it waits for events");
+    request.assert_served();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_living_member_that_closed_a_connection_and_cannot_be_reached_stays_out() {
+    let pool = pool(9);
+    let member = pool.join("a", 2);
+    let thread = Arc::new(WatchedThread(true.into()));
+    member.measure(thread);
+    let (one, other) = (lease(&pool), lease(&pool));
+    one.end(LeaseEnding::Unreachable);
+    other.end(LeaseEnding::HungUp);
+    let request = waiting(&pool);
+    for _ in 0..10 {
+        pass(Duration::from_millis(4)).await;
+    }
+    assert!(!request.woken());
 }
