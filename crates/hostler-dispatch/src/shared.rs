@@ -149,7 +149,7 @@ impl<E> PoolInner<E> {
             state.counters.member_failures += 1;
             let until = state.roster.back_off(grant, now);
             state.take_unused(grant, now);
-            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
+            let untaken = if until.is_some() { put_out(state, grant.member.id, now) } else { Vec::new() };
             (until, untaken)
         })
         .0
@@ -180,7 +180,7 @@ impl<E> PoolInner<E> {
             state.counters.member_timeouts += 1;
             let until = state.roster.strike(grant, now);
             state.counters.ejections += u64::from(until.is_some());
-            let untaken = if until.is_some() { state.take_back(grant.member.id, now) } else { Vec::new() };
+            let untaken = if until.is_some() { put_out(state, grant.member.id, now) } else { Vec::new() };
             (until, untaken)
         });
         drop(untaken);
@@ -221,7 +221,7 @@ impl<E> PoolInner<E> {
             let changed = state.roster.set_health(id, healthy);
             let became_unhealthy = changed.is_some() && !healthy;
             state.counters.unhealthy += u64::from(became_unhealthy);
-            (changed, if became_unhealthy { state.take_back(id, now) } else { Vec::new() })
+            (changed, if became_unhealthy { put_out(state, id, now) } else { Vec::new() })
         });
         drop(untaken);
         if let Some(member) = &changed {
@@ -233,7 +233,7 @@ impl<E> PoolInner<E> {
     /// The member gets no new leases. `serves_bound`: except for requests that are bound to it, for a while.
     pub fn leave(&self, id: MemberId, serves_bound: bool) {
         self.change(|state, now| {
-            let untaken = state.take_back(id, now);
+            let untaken = put_out(state, id, now);
             let bound_until = serves_bound.then(|| now + state.roster.settings().bound_drain);
             state.roster.leave(id, bound_until);
             untaken
@@ -330,6 +330,14 @@ impl<E> PoolInner<E> {
     pub fn lock(&self) -> MutexGuard<'_, PoolState<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The member gets no requests for some time, or none any more. Takes back the slots of it that were not taken yet. That a member ends a request is
+/// no such time: otherwise clients whose requests members end could see to it that no overload ever begins.
+fn put_out<E>(state: &mut PoolState<E>, id: MemberId, now: Instant) -> Vec<Grant<E>> {
+    // The waiting requests wait longer now for a reason that is not load.
+    state.admission.interrupt(state.at(now).served);
+    state.take_back(id, now)
 }
 
 /// Whether requests wait that an event loop may be able to begin later, without an event that tells so.

@@ -133,8 +133,6 @@ impl<E> PoolState<E> {
     /// Takes back slots of this member that were handed over and not taken yet. Their requests return to their positions.
     /// The caller drops the grants after unlocking.
     pub fn take_back(&mut self, id: MemberId, now: Instant) -> Vec<Grant<E>> {
-        // The waiting requests wait longer now for a reason that is not load.
-        self.admission.interrupt(self.at(now).served);
         let untaken = self.queue.take_back(|grant| grant.member.id == id);
         for grant in &untaken {
             self.take_unused(grant, now);

@@ -134,3 +134,17 @@ async fn beyond_its_capacity_the_pool_serves_as_much_as_it_can_and_quickly() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn members_that_end_requests_without_an_answer_do_not_hide_an_overload() {
+    let holding = Holding::Fixed(Duration::from_millis(20));
+    let mut world = World::new(Policy::Adaptive, 4, holding, TIME_LIMIT);
+    world.pour(1.6, 20 * SECOND, Priority::Normal);
+    for _ in 0..40 {
+        world.run(Some(SECOND / 2)).await;
+        world.hang_up();
+    }
+    world.run(None).await;
+    let slowest = world.latency(0.99, Duration::ZERO, 30 * SECOND);
+    assert!(world.overloads() > 0 && slowest < TIME_LIMIT / 2, "{} {slowest:?}", world.overloads());
+}

@@ -139,6 +139,13 @@ impl World {
         self.members.push(self.pool.join((), 1));
     }
 
+    /// A member ends one of its requests without an answer.
+    pub fn hang_up(&mut self) {
+        if let Some(lease) = self.leases.iter_mut().find_map(Option::take) {
+            lease.end(LeaseEnding::HungUp);
+        }
+    }
+
     pub fn now(&self) -> Duration {
         self.start.elapsed()
     }
