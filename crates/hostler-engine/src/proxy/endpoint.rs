@@ -1,11 +1,12 @@
 //! A member's address and its idle connections. Knows nothing about the requests.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hostler_dispatch::MemberId;
-use hostler_wire::MemberConnection;
+use hostler_wire::{Address, MemberConnection};
 use hostler_worker::{ExitWatch, Slots};
 use tokio::time::Instant;
 
@@ -55,8 +56,10 @@ pub struct Endpoint {
     pub news: Option<MemberNews>,
     /// The result of its health checks, if there are any.
     pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
-    /// Workers of our own never close an idle connection (the preload sees to that). Other members may close one at any moment.
+    /// Workers of our own with the preload close no idle connection, unless the app itself does. Other members may close one at any moment.
     ours: Option<OwnWorker>,
+    /// The app itself has closed an idle connection. It may do so after each response, so none is kept any more.
+    closes_idle: AtomicBool,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[IdleOfThread]>,
     /// Shared HTTP/2 connections, one list per thread. Empty if the member speaks only HTTP/1.1.
@@ -110,6 +113,7 @@ impl Endpoint {
             news,
             checked,
             ours,
+            closes_idle: AtomicBool::new(false),
             idle,
             http2_connections,
         }
@@ -133,16 +137,30 @@ impl Endpoint {
 
     /// The idle connection of this thread that was used last, if one is fit. `repeatable`: the request can be sent again on another one.
     pub fn checkout(&self, thread: usize, repeatable: bool, now: Instant) -> Option<Box<MemberConnection>> {
-        let most = if repeatable { self.max_idle() } else { self.max_idle().map(|_| Self::SAFE_IDLE) };
+        let is_safe = repeatable || self.keeps_idle();
+        let most = if is_safe { self.max_idle() } else { Some(Self::SAFE_IDLE) };
         let mut idle = self.idle(thread);
         while let Some(Parked(mut connection)) = idle.pop() {
             // A request that must not be sent twice must not go over a connection that the member has just closed.
-            let sure = repeatable || self.is_ours() || connection.is_quiet_now();
+            let sure = is_safe || connection.is_quiet_now();
             if sure && self.is_of_use(&mut connection, now, most) {
                 return Some(connection);
             }
+            if self.keeps_idle() && !connection.is_quiet_now() {
+                self.note_closed();
+            }
         }
         None
+    }
+
+    /// A worker with the preload, which closes no idle connection itself.
+    fn keeps_idle(&self) -> bool {
+        self.is_ours() && matches!(self.connector.address, Address::Unix(_))
+    }
+
+    /// The app has closed a connection since its last response.
+    pub(super) fn note_closed(&self) {
+        self.closes_idle.store(true, Ordering::Relaxed);
     }
 
     /// Drops idle connections that are too old, closed, or not needed any more. Without this, one that the member has closed would stay half
@@ -181,7 +199,9 @@ impl Endpoint {
 
     /// Keeps a connection for the next call from this thread.
     pub fn checkin(&self, thread: usize, connection: Box<MemberConnection>) {
-        self.idle(thread).push(Parked(connection));
+        if !self.closes_idle.load(Ordering::Relaxed) {
+            self.idle(thread).push(Parked(connection));
+        }
     }
 
     /// Reports that the worker behind this member hangs. Does nothing for a member that is not a worker of ours.
@@ -230,7 +250,7 @@ impl fmt::Debug for Endpoint {
 mod tests {
     use std::future::poll_fn;
 
-    use hostler_wire::{Address, Limits};
+    use hostler_wire::Limits;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream, UnixListener};
 

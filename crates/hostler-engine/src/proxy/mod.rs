@@ -97,6 +97,15 @@ pub async fn forward<D: Downstream>(
                 exchange.was_swallowed = matches!(&again, Err(failure) if failure.was_never_sent());
                 return again;
             }
+            // The app has closed the connection since its last response, and has read nothing of this request. If instead the worker ends, no
+            // new connection can be made, and another worker gets the request.
+            Err((Failure::Unprocessed(_), Some(lease)))
+                if lease.is_ours() && !matches!(exchange.body, Body::Streaming) =>
+            {
+                lease.note_closed();
+                exchange.pending_end = None;
+                return Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await;
+            }
             outcome => return outcome.map_err(end_lease),
         }
     }

@@ -289,3 +289,27 @@ async fn a_refusal_does_not_wait_a_second_for_the_death_of_a_worker_that_lives()
     }
     site.stop().await;
 }
+
+#[tokio::test]
+async fn an_app_that_closes_each_connection_after_its_response_loses_no_post() {
+    let app = "require('http').createServer((req, res) => {
+            res.on('finish', () => req.socket.destroy());
+            req.resume().on('end', () => res.end('ok'));
+        }).listen(3000);";
+    let site = source(app).option("pools.app.concurrency=1").started().await;
+    let posts = || {
+        let address = site.address();
+        tokio::spawn(async move {
+            let mut client = client(address).await;
+            for _ in 0..50 {
+                client.post("/", "x=1").await.assert_ok("ok");
+            }
+        })
+    };
+    // While some wait, each one gets the connection of the last one, which the app is about to close.
+    let clients: Vec<_> = (0..8).map(|_| posts()).collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+    site.stop().await;
+}
