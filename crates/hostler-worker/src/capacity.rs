@@ -27,6 +27,8 @@ pub(super) struct Capacity {
     main_thread: Result<Arc<MainThread>, String>,
     /// The kernel does not show where the main thread waits, so it cannot be observed.
     hidden: AtomicBool,
+    /// Other processes serve the requests: those of a cluster, whose primary waits nearly always.
+    serves_elsewhere: AtomicBool,
     /// With an observed event loop: the present limit of requests at once.
     ceiling: AtomicUsize,
     /// What was noticed about a number of slots that was set.
@@ -41,8 +43,9 @@ impl Capacity {
             Some(Err(error)) => Err(format!("/proc does not show the event loop ({error})")),
             None => Err("it is not known which process serves the requests".to_owned()),
         };
+        let (hidden, serves_elsewhere) = (AtomicBool::new(false), AtomicBool::new(false));
         let (ceiling, advice) = (AtomicUsize::new(usize::MAX), Mutex::default());
-        Self { tuner, main_thread, hidden: AtomicBool::new(false), ceiling, advice }
+        Self { tuner, main_thread, hidden, serves_elsewhere, ceiling, advice }
     }
 
     /// Adds the worker to the pool with this capacity.
@@ -55,6 +58,11 @@ impl Capacity {
             membership.measure(main_thread);
         }
         membership
+    }
+
+    /// Other processes serve the requests. The event loop of this one does not run for them, so it must not decide how many there may be.
+    pub fn serve_elsewhere(&self) {
+        self.serves_elsewhere.store(true, Ordering::Relaxed);
     }
 
     /// Gives the member the capacity of these settings, after they have changed or after more is known.
@@ -126,6 +134,7 @@ impl Capacity {
     pub fn slots(&self, slots: Slots) -> usize {
         match slots {
             Slots::Fixed(slots) => slots,
+            Slots::Auto { most } if self.serves_elsewhere.load(Ordering::Relaxed) => most,
             Slots::Auto { most } if self.main_thread().is_some() => {
                 self.ceiling.load(Ordering::Relaxed).min(most)
             }
@@ -134,8 +143,45 @@ impl Capacity {
     }
 
     fn observed(&self, slots: Slots) -> Option<(usize, Arc<dyn EventLoop>)> {
-        self.main_thread()?;
+        self.main_thread().filter(|_| !self.serves_elsewhere.load(Ordering::Relaxed))?;
         let event_loop: Arc<dyn EventLoop> = self.main_thread.clone().ok()?;
         matches!(slots, Slots::Auto { .. }).then(|| (self.slots(slots), event_loop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use hostler_dispatch::{Claim, PoolSettings};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_runs_for_no_request_gets_all_of_them_only_if_others_serve_them() {
+        let script = "setInterval(() => {}, 1e9)";
+        let mut node = Command::new("node").args(["-e", script]).spawn().unwrap();
+        for serves_elsewhere in [true, false] {
+            let capacity = Capacity::of(Some(node.id()), Arc::default());
+            if serves_elsewhere {
+                capacity.serve_elsewhere();
+            }
+            let pool: Pool<()> = Pool::new("test", PoolSettings::default());
+            let _member = capacity.join(&pool, (), Slots::Auto { most: 100 });
+            let mut leases = Vec::new();
+            // The first ones may be given while it still boots.
+            while leases.len() < 100
+                && let Ok(lease) = timeout(Duration::from_secs(1), pool.acquire(Claim::default())).await
+            {
+                let lease = lease.unwrap();
+                lease.sent();
+                leases.push(lease);
+            }
+            assert_eq!(leases.len() == 100, serves_elsewhere, "{}", leases.len());
+        }
+        node.kill().unwrap();
+        node.wait().unwrap();
     }
 }

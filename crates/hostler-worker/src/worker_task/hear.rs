@@ -246,6 +246,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 running.reported(report.map(|report| *report));
                 if is_cluster && !std::mem::replace(&mut running.has_cluster, true) {
                     self.log.warn(CLUSTER.to_owned());
+                    self.serves_elsewhere();
                 }
                 None
             }
@@ -286,6 +287,14 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             self.log.event(WorkerEvent::Note { text });
         }
         heard
+    }
+
+    /// The requests are served by other processes than the one whose event loop is known.
+    fn serves_elsewhere(&self) {
+        if let (Some(membership), Some(capacity)) = (&self.membership, &self.status.capacity) {
+            capacity.serve_elsewhere();
+            capacity.apply(&membership.gauge(), self.settings.borrow().slots);
+        }
     }
 
     /// The app has a server that Hostler does not use. If this is no second server, the worker does not get ready.

@@ -23,6 +23,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn enter(&mut self, endpoint: E) {
         let pid = self.running.as_ref().and_then(RunningProcess::serving_pid);
         let capacity = Arc::new(Capacity::of(pid, Arc::clone(&self.shared.concurrency)));
+        if self.running.as_ref().is_some_and(|running| running.has_cluster) {
+            capacity.serve_elsewhere();
+        }
         let slots = self.settings.borrow().slots;
         self.membership = Some(capacity.join(&self.shared.pool, endpoint, slots));
         self.status.capacity = Some(capacity);
