@@ -58,7 +58,7 @@ pub struct Endpoint {
     pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
     /// Workers of our own with the preload close no idle connection, unless the app itself does. Other members may close one at any moment.
     ours: Option<OwnWorker>,
-    /// The app itself has closed an idle connection. It may do so after each response, so none is kept any more.
+    /// The app itself has closed a connection that was about to be used again. It may do so after each response, so none is kept any more.
     closes_idle: AtomicBool,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[IdleOfThread]>,
@@ -145,9 +145,6 @@ impl Endpoint {
             let sure = is_safe || connection.is_quiet_now();
             if sure && self.is_of_use(&mut connection, now, most) {
                 return Some(connection);
-            }
-            if self.keeps_idle() && !connection.is_quiet_now() {
-                self.note_closed();
             }
         }
         None
