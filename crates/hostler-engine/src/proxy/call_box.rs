@@ -49,7 +49,8 @@ impl CallBox {
     ) -> Result<Self, (Failure, Option<Lease<Endpoint>>)> {
         let outcome = poll_fn(|cx| {
             let outcome = self.poll_head(cx, exchange, client);
-            if !self.link.has_unsent() {
+            // The first bytes wake the member's event loop. The rest of a body may wait for an app that does not read it.
+            if self.link.written() > 0 || !self.link.has_unsent() {
                 self.lease.sent();
             }
             if outcome.is_pending()

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use hostler_testkit::eventually;
+use hostler_testkit::{client, eventually};
 
-use super::site::{Site, app};
+use super::site::{Site, app, source};
 
 const CROWD: usize = 50;
 
@@ -118,5 +118,39 @@ async fn clients_that_come_and_go_never_give_a_worker_two_requests() {
     assert_eq!(most_at_once(&site), 1);
     let workers = site.workers().await;
     assert!(workers.iter().all(|worker| worker["restarts"] == 0), "{workers:?}");
+    site.stop().await;
+}
+
+/// More than the kernel takes of a body that an app does not read.
+const UPLOAD: usize = 5 << 20;
+
+/// It reads no body. It answers a POST when the test says so.
+const READS_NO_BODY: &str = r"
+const { existsSync, writeFileSync } = require('node:fs')
+const { join } = require('node:path')
+const file = (name) => join(process.env.TEST_FOLDER, name)
+require('node:http').createServer((req, res) => {
+  if (req.method === 'GET') return res.end('ok')
+  writeFileSync(file('held'), '')
+  const timer = setInterval(() => {
+    if (!existsSync(file('released'))) return
+    clearInterval(timer)
+    res.end('done')
+  }, 10)
+}).listen(process.env.PORT)
+";
+
+#[tokio::test]
+async fn an_upload_that_an_app_does_not_read_keeps_no_other_request_from_the_worker() {
+    let site = source(READS_NO_BODY).started().await;
+    let address = site.address();
+    let upload = tokio::spawn(async move { client(address).await.post("/", vec![b'x'; UPLOAD]).await });
+    eventually("the app has the upload's head", async || site.file("held").exists().then_some(())).await;
+
+    site.get("/").await.assert_ok("ok");
+
+    assert!(!upload.is_finished());
+    site.touch("released");
+    upload.await.unwrap().assert_ok("done");
     site.stop().await;
 }
