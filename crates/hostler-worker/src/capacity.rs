@@ -25,7 +25,7 @@ pub(super) struct Capacity {
     tuner: Arc<ConcurrencyTuner>,
     /// The main thread of the process that serves the requests, or why it is not known.
     main_thread: Result<Arc<MainThread>, String>,
-    /// The kernel does not show where the main thread waits, so it cannot be observed.
+    /// The kernel does not show that the main thread waits for events, so it cannot be observed.
     hidden: AtomicBool,
     /// Other processes serve the requests: those of a cluster, whose primary waits nearly always.
     serves_elsewhere: AtomicBool,
@@ -83,7 +83,16 @@ impl Capacity {
         self.main_thread.as_deref().ok()
     }
 
-    /// Sets whether the kernel hides where the main thread waits. Returns whether that has changed.
+    /// For a worker without the preload, which cannot be asked how busy its event loop is: whether it can be observed.
+    pub fn note_measurable(&self, is_measurable: bool) {
+        if is_measurable {
+            self.tuner.sees();
+        } else {
+            self.tuner.is_blind("with bind = \"port\" its event loop cannot be measured");
+        }
+    }
+
+    /// Sets whether the kernel hides that the main thread waits. Returns whether that has changed.
     fn set_hidden(&self, hidden: bool) -> bool {
         self.hidden.swap(hidden, Ordering::Relaxed) != hidden
     }
@@ -93,7 +102,7 @@ impl Capacity {
         match &self.main_thread {
             Err(why) => Some(why),
             Ok(_) if self.hidden.load(Ordering::Relaxed) => {
-                Some("the kernel does not show where the process waits")
+                Some("the kernel does not show that its main thread waits for events")
             }
             Ok(_) => None,
         }
@@ -116,17 +125,17 @@ impl Capacity {
             || vitals.utilisation().map_or("idle".to_owned(), |share| format!("{:.0} % busy", share * 100.0));
         match (slots, self.why_not_observed()) {
             (Slots::Fixed(_), _) => self.advice.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            (Slots::Auto { .. }, None) => {
+            (Slots::Auto { .. }, why) if why.is_none() || self.serves_elsewhere.load(Ordering::Relaxed) => {
                 let most = self.slots(slots);
                 Some(match self.tuner.blind() {
                     Some(why) => format!("{why}: {most} requests at most"),
                     None => format!("by the event loop ({}), {most} at most", busy()),
                 })
             }
-            (Slots::Auto { .. }, Some(why)) if self.tuner.has_reports() => {
-                Some(format!("{}; {why}", self.tuner.reason()))
+            (Slots::Auto { most }, Some(why)) if self.tuner.has_reports() => {
+                Some(format!("{}; {why}", self.tuner.reason(most)))
             }
-            (Slots::Auto { .. }, Some(_)) => Some(self.tuner.reason()),
+            (Slots::Auto { most }, _) => Some(self.tuner.reason(most)),
         }
     }
 

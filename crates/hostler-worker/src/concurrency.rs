@@ -27,6 +27,8 @@ const FULL: f64 = 0.95;
 const MARGIN: f64 = 0.75;
 /// ... and fewer leases than this on average say nothing about one lease.
 const LEAST_LEASES: f64 = 0.2;
+/// The slots of a worker that nothing measures: as many as those of a member that another program serves.
+const UNMEASURED: usize = 64;
 /// One round is a small sample and may contain a garbage collection. So this many rounds in a row must agree.
 const AGREE: i32 = 4;
 /// The factor by which the slots then change.
@@ -49,14 +51,15 @@ struct Gathering {
 impl ConcurrencyTuner {
     /// The number of slots for each worker.
     pub fn slots(&self) -> usize {
-        self.lock().controller.slots
+        let gathering = self.lock();
+        if gathering.blind.is_some() { UNMEASURED } else { gathering.controller.slots }
     }
 
-    /// Why there are this many slots, as text for the status.
-    pub fn reason(&self) -> String {
+    /// Why there are this many slots, or `most`, as text for the status.
+    pub fn reason(&self, most: usize) -> String {
         let gathering = self.lock();
         match gathering.blind {
-            Some(why) => format!("{why}: {}", in_words(gathering.controller.slots)),
+            Some(why) => format!("{why}: {}", in_words(UNMEASURED.min(most))),
             None => gathering.controller.to_string(),
         }
     }
@@ -74,6 +77,11 @@ impl ConcurrencyTuner {
     /// There will be no reports, for this reason.
     pub fn is_blind(&self, why: &'static str) {
         self.lock().blind = Some(why);
+    }
+
+    /// The event loops can be measured after all.
+    pub fn sees(&self) {
+        self.lock().blind = None;
     }
 
     /// Adds the report of one worker. When all workers have had the time to report, the round is over.

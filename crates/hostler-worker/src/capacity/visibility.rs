@@ -1,12 +1,12 @@
-//! Whether the kernel shows where the main thread of a worker waits. Pure: knows no process.
+//! Whether the kernel shows that the main thread of a worker waits for events. Pure: knows no process.
 
-/// The kernel hides it if this many looks at a sleeping thread in a row have not shown it. One look proves nothing on a busy machine.
+/// It cannot be observed if this many looks at the sleeping thread in a row have not shown it. One proves nothing on a busy machine.
 const UNSEEN: u32 = 10;
 
 /// What the looks at one thread have shown so far.
 #[derive(Debug, Default)]
 pub(super) struct ThreadVisibility {
-    /// A look has shown where the thread waits. This stays so.
+    /// A look has shown that the thread waits for events. This stays so.
     seen: bool,
     /// Looks at a sleeping thread that have not.
     unseen: u32,
@@ -14,8 +14,8 @@ pub(super) struct ThreadVisibility {
 
 impl ThreadVisibility {
     /// Takes in one look. `None`: the thread was running.
-    pub fn look(&mut self, shows_place: Option<bool>) {
-        match shows_place {
+    pub fn look(&mut self, shows_wait: Option<bool>) {
+        match shows_wait {
             Some(true) => self.seen = true,
             Some(false) => self.unseen = self.unseen.saturating_add(1),
             None => {}
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_hidden_only_after_many_looks_that_do_not_show_where_it_waits() {
+    fn a_thread_is_hidden_only_after_many_looks_that_do_not_show_that_it_waits() {
         let unseen = UNSEEN as usize;
         assert!(!after([Some(false)].repeat(unseen - 1)).is_hidden(), "a busy machine");
         assert!(!after([None].repeat(99)).is_hidden(), "a thread that computes");

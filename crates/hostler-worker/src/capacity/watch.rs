@@ -85,6 +85,9 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             hold = self.hold_if_stopped(main_thread, &load, hold);
             self.gauge.settle_idle();
             if self.capacity.set_hidden(visibility.is_hidden()) {
+                if !self.has_preload {
+                    self.capacity.note_measurable(!visibility.is_hidden());
+                }
                 self.capacity.apply(&self.gauge, self.settings.borrow().slots);
             }
             if visibility.is_hidden() {
@@ -132,7 +135,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             sleep(BEAT / LOOKS).await;
             busy += threads.busy();
             if !visibility.is_seen() {
-                visibility.look(main_thread.shows_place());
+                visibility.look(main_thread.shows_wait());
             }
         }
         ThreadsRound { busy: busy as f64 / f64::from(LOOKS), number: threads.number() }

@@ -186,3 +186,14 @@ fn the_reason_for_the_slots_is_a_sentence() {
     controller.observe(Round { utilisation: 0.35, leases: 4.0, short: false });
     assert_eq!(controller.to_string(), "event loop 35 % busy at 4.0 requests: 11 slots");
 }
+
+#[test]
+fn a_worker_that_nothing_measures_gets_as_many_requests_as_a_member() {
+    let tuner = ConcurrencyTuner::default();
+    assert_eq!(tuner.slots(), 1, "its reports will change it");
+    tuner.is_blind("nothing measures it");
+    assert_eq!(tuner.slots(), 64);
+    assert_eq!(tuner.reason(9), "nothing measures it: 9 slots");
+    tuner.sees();
+    assert_eq!(tuner.slots(), 1);
+}

@@ -52,7 +52,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let Some(running) = &mut self.running else { return };
         let has_preload = running.attend(heartbeat, collecting);
         if !has_preload && capacity.main_thread().is_none() {
-            self.shared.concurrency.is_blind("with bind = \"port\" its event loop cannot be measured");
+            capacity.note_measurable(false);
+            capacity.apply(&membership.gauge(), self.settings.borrow().slots);
         }
         let start_timeout = self.settings.borrow().start_timeout;
         running.watch_port(membership.gauge(), start_timeout);

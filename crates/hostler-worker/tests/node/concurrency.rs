@@ -113,6 +113,21 @@ async fn the_event_loop_behind_a_port_and_a_shell_is_observed_too() {
 }
 
 #[tokio::test]
+async fn a_program_whose_main_thread_serves_nothing_gets_many_requests_at_once() {
+    // As a program with threads, such as one in Java.
+    let app = "const { Worker } = require('worker_threads');
+        new Worker(`require('http').createServer((req, res) => setTimeout(() => res.end('ok'), 500)).listen(process.env.PORT);`, { eval: true });
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
+    let test_pool =
+        test_pool(app).with(|settings| (settings.slots, settings.bind) = (AUTO, Bind::Port)).started().await;
+    let _clients = clients(&test_pool, 30);
+    eventually("all 30 at the worker", || in_use(&test_pool) == 30).await;
+    let reason = test_pool.worker().slots_reason.unwrap();
+    assert_eq!(reason, "with bind = \"port\" its event loop cannot be measured: 64 slots");
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_full_thread_pool_lowers_the_limit() {
     let app = "const { pbkdf2 } = require('crypto');
         require('http').createServer((req, res) => pbkdf2('', '', 200_000, 64, 'sha512', () => res.end('ok'))).listen(3000);";
