@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
+use super::eject::{MOST_FORGIVEN, SUSPENSE};
 use super::member::{Grant, Member, MemberState};
 use super::roster::Roster;
 
@@ -71,19 +72,24 @@ impl<E> Roster<E> {
         self.edit(id, set)?
     }
 
-    /// The member gets no requests until this time, unless it answers another request before. This does not count as a
+    /// The member gets no requests until the returned time, unless it answers another request before. This does not count as a
     /// failure.
-    pub fn suspend(&mut self, id: MemberId, until: Instant) {
+    pub fn suspend(&mut self, id: MemberId, now: Instant) -> Instant {
+        let until = now + SUSPENSE;
         self.edit(id, |state| {
             state.member.suspected.store(true, Ordering::Relaxed);
+            // Of requests that end together, only the first one counts.
+            state.suspensions += u32::from(!state.is_ejected(now));
             state.ejected_until = state.ejected_until.max(Some(until));
         });
+        until
     }
 
-    /// The member gets requests again, unless something else puts it out by now, or it has been suspended again.
+    /// The member gets requests again, unless something else puts it out by now, or it has been suspended again, or too often.
     pub fn end_suspense(&mut self, id: MemberId, until: Instant) {
         self.edit(id, |state| {
-            if state.ejected_until == Some(until) && state.ejections == 0 && !state.member.is_doubted() {
+            let has_failed = state.ejections > 0 || state.member.is_doubted();
+            if state.ejected_until == Some(until) && !has_failed && state.suspensions <= MOST_FORGIVEN {
                 state.ejected_until = None;
             }
         });

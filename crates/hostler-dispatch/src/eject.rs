@@ -9,6 +9,10 @@ use std::time::Duration;
 /// thread waits for events. The time does not grow: otherwise requests that a member hangs up on could eject it for long.
 pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 
+/// How often in a row the main thread of a member ends that time early. One that ends all requests, such as a process without free file
+/// descriptors, would else take many more of them from members that answer, because it is always free.
+pub(super) const MOST_FORGIVEN: u32 = 16;
+
 /// Back-off for members that could not be reached. It doubles with each failure in a row and has a random part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffSettings {

@@ -3,7 +3,6 @@
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
-use super::eject::SUSPENSE;
 use super::member::Grant;
 use super::shared::PoolInner;
 use super::state::PoolState;
@@ -55,8 +54,7 @@ impl<E> PoolInner<E> {
     /// The member broke a stream off, and may be about to die. Returns the time until which it gets no requests.
     pub fn end_broken_stream(&self, id: MemberId) -> Instant {
         self.change(|state, now| {
-            let until = now + SUSPENSE;
-            state.roster.suspend(id, until);
+            let until = state.roster.suspend(id, now);
             state.roster.end_long_lived(id, LongLived::Stream);
             (until, state.take_back(id, now))
         })

@@ -199,6 +199,8 @@ pub(super) struct MemberState<E> {
     pub shared_until: Option<Instant>,
     /// Requests in a row that timed out on it.
     pub late: u32,
+    /// How often in a row it got no requests for a moment because it had ended one without an answer.
+    pub suspensions: u32,
     /// Ejections in a row.
     pub ejections: u32,
     /// How long the last ejection lasts.
@@ -318,7 +320,7 @@ impl<E> MemberState<E> {
         self.member.suspected.store(false, Ordering::Relaxed);
         self.ejected_until = None;
         (self.out_of_reach, self.on_trial) = (false, false);
-        (self.late, self.ejections) = (0, 0);
+        (self.late, self.suspensions, self.ejections) = (0, 0, 0);
     }
 
     pub fn count(&mut self, kind: LongLived) -> &mut LongLivedCount {

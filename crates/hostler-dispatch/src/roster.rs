@@ -217,6 +217,7 @@ impl<E> Roster<E> {
             exclusive: false,
             shared_until: None,
             late: 0,
+            suspensions: 0,
             ejections: 0,
             ejected_for: Duration::ZERO,
             unhealthy: false,

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use super::claim::{Claim, MemberId};
 use super::cost::IdlePayer;
-use super::eject::SUSPENSE;
 use super::event_loop::EventLoop;
 use super::member::{Grant, Member};
 use super::place::QueuePosition;
@@ -159,8 +158,7 @@ impl<E> PoolInner<E> {
     /// requests.
     pub fn suspect(&self, grant: &Grant<E>) -> Instant {
         self.change(|state, now| {
-            let until = now + SUSPENSE;
-            state.roster.suspend(grant.member.id, until);
+            let until = state.roster.suspend(grant.member.id, now);
             state.settle(grant, now.saturating_duration_since(grant.since) + COST_OF_DEATH);
             state.roster.release(grant, now);
             (until, state.take_back(grant.member.id, now))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, advance};
 
 use super::*;
+use crate::eject::MOST_FORGIVEN;
 use crate::{CpuClock, CpuReading};
 
 /// Lets the timers that are due run.
@@ -245,4 +246,34 @@ async fn a_living_member_that_closed_a_connection_and_cannot_be_reached_stays_ou
         pass(Duration::from_millis(4)).await;
     }
     assert!(!request.woken());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_living_member_that_only_closes_connections_gets_one_request_in_a_moment() {
+    let pool = pool(9);
+    let member = pool.join("a", 1);
+    member.measure(Arc::new(WatchedThread(true.into())));
+    let mut held = lease(&pool);
+    for round in 0..2 {
+        for _ in 0..MOST_FORGIVEN {
+            held.end(LeaseEnding::HungUp);
+            let mut request = waiting(&pool);
+            for _ in 0..3 {
+                pass(Duration::from_millis(3)).await;
+            }
+            assert!(request.woken(), "it may answer others, in round {round}");
+            held = request.lease();
+        }
+        held.end(LeaseEnding::HungUp);
+        let mut request = waiting(&pool);
+        for _ in 0..10 {
+            pass(Duration::from_millis(4)).await;
+        }
+        assert!(!request.woken(), "it answers nothing, in round {round}");
+        for _ in 0..3 {
+            pass(Duration::from_millis(10)).await;
+        }
+        held = request.lease();
+        held.reached();
+    }
 }
