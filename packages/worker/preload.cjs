@@ -396,7 +396,7 @@ function tellOf(held) {
     ...(held.nth > 1 && { nth: held.nth }),
     pid: process.pid,
     port: held.asked.port,
-    ...(isInThread() && { thread: true }),
+    ...(isInThread() && { thread: true, tid: threadNumber() }),
     // The process that has started this one may itself be the app, and not listen yet.
     ...(held.rank !== SURE && ancestors.some(({ isTool }) => !isTool) && { helper: true }),
   });
@@ -428,6 +428,11 @@ function letGo(held) {
 
 function isInThread() {
   return !require('worker_threads').isMainThread;
+}
+
+/** The kernel's number of this thread, by which Hostler observes its event loop. Only Linux shows it. */
+function threadNumber() {
+  return quietly(() => Number(fs.readlinkSync('/proc/thread-self').split('/')[2]));
 }
 
 function ownerOnly(path) {

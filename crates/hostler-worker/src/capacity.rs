@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hostler_dispatch::{EventLoop, Gauge, Membership, Pool};
 
 use super::concurrency::ConcurrencyTuner;
-use super::main_thread::MainThread;
+use super::main_thread::{MainThread, ServingThread};
 use super::settings::Slots;
 use super::vitals::Vitals;
 
@@ -23,7 +23,9 @@ pub(super) use watch::CapacityWatch;
 #[derive(Debug)]
 pub(super) struct Capacity {
     tuner: Arc<ConcurrencyTuner>,
-    /// The main thread of the process that serves the requests, or why it is not known.
+    /// The thread that serves the requests, if it is known.
+    thread: Option<ServingThread>,
+    /// The same, open. Or why it is not known.
     main_thread: Result<Arc<MainThread>, String>,
     /// The kernel does not show that the main thread waits for events, so it cannot be observed.
     hidden: AtomicBool,
@@ -36,16 +38,21 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    /// The capacity of the worker whose requests this process serves. `None`: the process is not known.
-    pub fn of(pid: Option<u32>, tuner: Arc<ConcurrencyTuner>) -> Self {
-        let main_thread = match pid.map(MainThread::of) {
+    /// The capacity of the worker whose requests this thread serves. `None`: the thread is not known.
+    pub fn of(thread: Option<ServingThread>, tuner: Arc<ConcurrencyTuner>) -> Self {
+        let main_thread = match thread.map(MainThread::of) {
             Some(Ok(thread)) => Ok(Arc::new(thread)),
             Some(Err(error)) => Err(format!("/proc does not show the event loop ({error})")),
             None => Err("it is not known which process serves the requests".to_owned()),
         };
         let (hidden, serves_elsewhere) = (AtomicBool::new(false), AtomicBool::new(false));
         let (ceiling, advice) = (AtomicUsize::new(usize::MAX), Mutex::default());
-        Self { tuner, main_thread, hidden, serves_elsewhere, ceiling, advice }
+        Self { tuner, thread, main_thread, hidden, serves_elsewhere, ceiling, advice }
+    }
+
+    /// Whether it is that of the worker whose requests this thread serves.
+    pub fn is_of(&self, thread: Option<ServingThread>) -> bool {
+        self.thread == thread
     }
 
     /// Adds the worker to the pool with this capacity.
@@ -173,7 +180,7 @@ mod tests {
         let script = "setInterval(() => {}, 1e9)";
         let mut node = Command::new("node").args(["-e", script]).spawn().unwrap();
         for serves_elsewhere in [true, false] {
-            let capacity = Capacity::of(Some(node.id()), Arc::default());
+            let capacity = Capacity::of(Some(ServingThread::main_of(node.id())), Arc::default());
             if serves_elsewhere {
                 capacity.serve_elsewhere();
             }

@@ -1,5 +1,5 @@
 //! Observes the main thread of a process through `/proc`: does its event loop wait for events, or does it compute? Knows
-//! no pool.
+//! no pool. A server in a thread of its own has its event loop there, so that thread is observed in its place.
 //!
 //! Node, Bun and Deno run JavaScript on the main thread. Between events it sleeps in `epoll_wait`, and the kernel names
 //! that place in `/proc/PID/wchan`. While it computes the file says `0`; while it is blocked by anything else (a lock,
@@ -15,7 +15,15 @@ use hostler_dispatch::{CpuClock, CpuReading, EventLoop};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 
-/// A main thread.
+/// A thread that serves requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ServingThread {
+    pub pid: u32,
+    /// The kernel's number of it. None: the main thread of the process.
+    pub tid: Option<u32>,
+}
+
+/// A main thread, or another thread that serves requests.
 #[derive(Debug)]
 pub(super) struct MainThread {
     /// Kept open, so that an observation is one system call. After the end of the process, reading fails.
@@ -37,13 +45,18 @@ enum Place {
     Elsewhere,
 }
 
+impl ServingThread {
+    pub fn main_of(pid: u32) -> Self {
+        Self { pid, tid: None }
+    }
+}
+
 impl MainThread {
-    /// The main thread of this process.
-    ///
     /// # Errors
-    /// The process has ended, or `/proc` is not there or hides it.
-    pub fn of(pid: u32) -> io::Result<Self> {
-        let open = |name: &str| File::open(format!("/proc/{pid}/{name}"));
+    /// The thread has ended, or `/proc` is not there or hides it.
+    pub fn of(ServingThread { pid, tid }: ServingThread) -> io::Result<Self> {
+        let folder = tid.map_or_else(|| format!("/proc/{pid}"), |tid| format!("/proc/{pid}/task/{tid}"));
+        let open = |name: &str| File::open(format!("{folder}/{name}"));
         Ok(Self {
             wchan: open("wchan")?,
             schedstat: open("schedstat")?,
@@ -233,7 +246,7 @@ mod tests {
         let mut spins = on_one_cpu();
         spins.args(["sh", "-c", "while :; do :; done"]);
         let mut others: Vec<Child> = (0..3).map(|_| spins.spawn().unwrap()).collect();
-        let main_thread = MainThread::of(node.0.id()).unwrap();
+        let main_thread = MainThread::of(ServingThread::main_of(node.0.id())).unwrap();
         let (began, before) = (tokio::time::Instant::now(), main_thread.busy_time().unwrap());
         node.tell("for (const end = Date.now() + 500; Date.now() < end;);");
         node.expect("done");
@@ -274,7 +287,7 @@ mod tests {
     #[test]
     fn a_main_thread_waits_between_events_and_does_not_while_it_computes_or_blocks() {
         let mut node = Node::start();
-        let main_thread = MainThread::of(node.0.id()).unwrap();
+        let main_thread = MainThread::of(ServingThread::main_of(node.0.id())).unwrap();
         let waits = || (0..1_000_000).any(|_| main_thread.cpu_if_waiting().is_some());
         assert!(waits());
         assert!((0..1_000_000).any(|_| main_thread.shows_wait() == Some(true)));
@@ -301,6 +314,6 @@ mod tests {
         let id = node.0.id();
         drop(node);
         assert_eq!(main_thread.cpu_if_waiting(), None);
-        assert!(MainThread::of(id).is_err());
+        assert!(MainThread::of(ServingThread::main_of(id)).is_err());
     }
 }

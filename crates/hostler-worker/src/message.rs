@@ -79,6 +79,9 @@ pub(super) struct ListenClaim {
     /// In a thread of its own. Then the event loop of the requests is not that of the process.
     #[serde(default)]
     pub thread: bool,
+    /// The kernel's number of that thread, if it is known.
+    #[serde(default)]
+    pub tid: Option<u32>,
     /// A process that may be the app itself has started this one, and nothing else says that this one is the app.
     #[serde(default)]
     pub helper: bool,
@@ -231,7 +234,7 @@ mod tests {
     use crate::node_figures::CollectionTimes;
 
     const CLAIM: ListenClaim =
-        ListenClaim { via: Via::Fd, nth: 1, pid: 4711, port: 3000, thread: false, helper: false };
+        ListenClaim { via: Via::Fd, nth: 1, pid: 4711, port: 3000, thread: false, tid: None, helper: false };
 
     fn examples(side: &str) -> serde_json::Map<String, Value> {
         let text = include_str!("../../../protocol/messages.json");
@@ -260,6 +263,7 @@ mod tests {
                     nth: 2,
                     pid: 4713,
                     thread: true,
+                    tid: Some(4720),
                     ..CLAIM
                 })),
                 "closed" => Some(FromWorker::Closed { pid: 4711 }),

@@ -197,7 +197,7 @@ impl RunningProcess {
         self.listener.unwrap_or(self.process.pid())
     }
 
-    /// The process that serves the requests, if that is known.
+    /// The process whose main thread serves the requests, if that is known.
     pub fn serving_pid(&self) -> Option<u32> {
         match &self.binding {
             _ if self.is_in_thread() => None,

@@ -112,7 +112,9 @@ test('an app that listens on PORT in a worker thread is served from there', asyn
     new Worker('require("http").createServer((request, response) => response.end("thread")).listen(process.env.PORT)', { eval: true });
     setInterval(() => {}, 1000);`;
   const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
-  assert.equal((await worker.said('listening')).thread, true);
+  const { pid, thread, tid } = await worker.said('listening');
+  assert.equal(thread, true);
+  if (process.platform === 'linux') assert.ok(tid !== pid && fs.existsSync(`/proc/${pid}/task/${tid}`), `thread ${tid} of ${pid}`);
   assert.equal((await worker.get()).body, 'thread');
   assert.deepEqual(worker.tcpPorts(), []);
   worker.send({ cmd: 'NODE_HOSTLER', act: 'report' });

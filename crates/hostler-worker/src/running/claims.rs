@@ -7,6 +7,7 @@ use tokio::time::sleep;
 
 use super::RunningProcess;
 use super::reach::{REOPENING, is_closed};
+use crate::main_thread::ServingThread;
 use crate::message::{ListenClaim, ToWorker, Via};
 use crate::message_sender::MessageSender;
 use crate::news::WorkerNews;
@@ -88,6 +89,14 @@ impl RunningProcess {
             self.tasks.spawn(tell_end(claim.pid, self.news_sender.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
+    }
+
+    /// The thread that serves the requests, if that is known.
+    pub fn serving_thread(&self) -> Option<ServingThread> {
+        match self.claim.filter(|claim| claim.thread) {
+            Some(ListenClaim { pid, tid, .. }) => tid.map(|tid| ServingThread { pid, tid: Some(tid) }),
+            None => self.serving_pid().map(ServingThread::main_of),
+        }
     }
 
     /// A helper of the app gets the requests, as far as is known.

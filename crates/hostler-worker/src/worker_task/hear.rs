@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::state::WorkerTask;
+use crate::capacity::Capacity;
 use crate::foreign_process::EXPOSED;
 use crate::inspection::PreloadReply;
 use crate::lifecycle::{DeathReport, LifecycleEvent, LifecycleState, PoolRole};
@@ -286,7 +287,17 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if let Some(text) = told {
             self.log.event(WorkerEvent::Note { text });
         }
+        self.observe_the_serving_thread();
         heard
+    }
+
+    /// Another process or thread may serve the requests now at the same address. The event loop of the one before does not run for them.
+    fn observe_the_serving_thread(&mut self) {
+        let thread = self.running.as_ref().and_then(RunningProcess::serving_thread);
+        let is_of_another = |capacity: &Arc<Capacity>| !capacity.is_of(thread);
+        if self.membership.is_some() && self.status.capacity.as_ref().is_some_and(is_of_another) {
+            self.join();
+        }
     }
 
     /// The requests are served by other processes than the one whose event loop is known.

@@ -7,6 +7,7 @@ use crate::capacity::{Capacity, CapacityWatch};
 use crate::collecting::Collecting;
 use crate::compile_cache::Flushing;
 use crate::heartbeat::Heartbeat;
+use crate::main_thread::ServingThread;
 use crate::running::RunningProcess;
 use crate::settings::{CompileCache, Slots};
 
@@ -21,8 +22,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     /// Adds the worker to the pool.
     pub(super) fn enter(&mut self, endpoint: E) {
-        let pid = self.running.as_ref().and_then(RunningProcess::serving_pid);
-        let capacity = Arc::new(Capacity::of(pid, Arc::clone(&self.shared.concurrency)));
+        let thread = self.running.as_ref().and_then(RunningProcess::serving_thread);
+        let capacity = Arc::new(Capacity::of(thread, Arc::clone(&self.shared.concurrency)));
         if self.running.as_ref().is_some_and(|running| running.has_cluster) {
             capacity.serve_elsewhere();
         }
@@ -62,7 +63,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let (gauge, release) = (membership.gauge(), self.status.release);
             running.flush_when_idle(Flushing { gauge, flushes, release });
         }
-        if let Some(pid) = running.serving_pid() {
+        if let Some(ServingThread { pid, .. }) = running.serving_thread() {
             let watch = CapacityWatch {
                 gauge: membership.gauge(),
                 capacity: Arc::clone(capacity),

@@ -154,3 +154,30 @@ async fn an_upload_that_an_app_does_not_read_keeps_no_other_request_from_the_wor
     upload.await.unwrap().assert_ok("done");
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_server_in_a_worker_thread_gets_requests_by_the_event_loop_of_that_thread() {
+    let site = source(
+        "new (require('worker_threads').Worker)(`
+            require('http').createServer((req, res) => {
+              if (req.url !== '/held') return res.end('ok')
+              const file = require('path').join(process.env.TEST_FOLDER, 'released')
+              const timer = setInterval(() => {
+                if (!require('fs').existsSync(file)) return
+                clearInterval(timer)
+                res.end('released')
+              }, 10)
+            }).listen(process.env.PORT)`, { eval: true });",
+    );
+    let site = site.started().await;
+    let held: Vec<_> = (0..CROWD).map(|_| site.ask("/held")).collect();
+    site.settles_at(CROWD, 0).await;
+    site.get("/").await.assert_ok("ok");
+    let worker = &site.workers().await[0];
+    assert!(worker["slots_reason"].as_str().unwrap().starts_with("by the event loop ("), "{worker}");
+    site.touch("released");
+    for request in held {
+        request.await.unwrap().assert_ok("released");
+    }
+    site.stop().await;
+}
