@@ -43,6 +43,8 @@ pub(super) struct LoopState {
     event_loop: Arc<dyn EventLoop>,
     /// A cell, because a pool looks for a free member without changing it. The pool's lock guards it.
     seen: Cell<LoopObservation>,
+    /// The requests that the member has answered so far.
+    answered: Cell<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -59,6 +61,8 @@ struct LoopObservation {
     sample: Option<CpuSample>,
     /// The CPU seconds of one request, on average. `None`: not known yet.
     cost: Option<f64>,
+    /// The member has answered a request for which its loop has not run. So other threads or processes serve, and the loop decides nothing.
+    serves_elsewhere: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -66,11 +70,19 @@ struct CpuSample {
     at: Instant,
     cpu: Duration,
     given: u64,
+    /// The requests answered by then, and those at the member.
+    answered: u64,
+    in_use: usize,
 }
 
 impl LoopState {
     pub fn new(event_loop: Arc<dyn EventLoop>) -> Self {
-        Self { event_loop, seen: Cell::default() }
+        Self { event_loop, seen: Cell::default(), answered: Cell::default() }
+    }
+
+    /// How many requests the member has answered so far. Call it before the loop is observed: what is counted must have run before.
+    pub fn note_answered(&self, answered: u64) {
+        self.answered.set(answered);
     }
 
     /// Whether the member can begin one more request at once. `in_use` requests are at the member; `unsent` of them have
@@ -86,12 +98,16 @@ impl LoopState {
         if let Some(known) = seen.can_begin(in_use, unsent, now) {
             return known;
         }
+        let answered = self.answered.get();
         match self.event_loop.cpu_if_waiting() {
-            Some(cpu) if seen.has_begun(cpu) => seen.waits(cpu, waited(), now),
+            Some(cpu) if seen.was_passed_over(cpu, answered) => seen.serves_elsewhere = true,
+            Some(cpu) if seen.has_begun(cpu) => {
+                seen.waits(CpuSample { at: now, cpu, given: seen.given, answered, in_use }, waited());
+            }
             _ => seen.works(now),
         }
         self.seen.set(seen);
-        seen.room > 0
+        seen.serves_elsewhere || seen.room > 0
     }
 
     /// Whether the member may be able to begin one more request, as far as that is known without an observation.
@@ -102,18 +118,25 @@ impl LoopState {
     /// A member with this many requests begins no other one before this instant, unless a request ends. `None`: it may.
     pub fn closed_until(&self, in_use: usize) -> Option<Instant> {
         let seen = self.seen.get();
-        seen.until.filter(|_| in_use > 0 && seen.room == 0)
+        seen.until.filter(|_| in_use > 0 && seen.room == 0 && !seen.serves_elsewhere)
     }
 
     /// The member gets a request.
     pub fn give(&self, now: Instant) {
         let mut seen = self.seen.get();
+        if seen.serves_elsewhere {
+            return;
+        }
         if seen.room == 0 || seen.until.is_none_or(|until| until <= now) {
             // The member was without requests.
             seen.opens(Duration::ZERO, now);
             if seen.is_outdated(now) {
                 match self.event_loop.cpu_if_waiting() {
-                    Some(cpu) => seen.waits(cpu, Duration::ZERO, now),
+                    Some(cpu) => {
+                        let (given, answered) = (seen.given, self.answered.get());
+                        let sample = CpuSample { at: now, cpu, given, answered, in_use: 0 };
+                        seen.waits(sample, Duration::ZERO);
+                    }
                     None => seen.room = 1,
                 }
             }
@@ -135,7 +158,7 @@ impl LoopObservation {
     /// `None`: only an observation can tell.
     fn can_begin(&self, in_use: usize, unsent: usize, now: Instant) -> Option<bool> {
         let is_fresh = self.until.is_some_and(|until| now < until);
-        if in_use == 0 || (is_fresh && self.room > 0) {
+        if in_use == 0 || self.serves_elsewhere || (is_fresh && self.room > 0) {
             Some(true)
         } else if is_fresh || unsent > 0 {
             Some(false)
@@ -150,22 +173,30 @@ impl LoopObservation {
         self.sample.is_none_or(|before| self.given <= before.given || cpu > before.cpu)
     }
 
+    /// Whether a request was answered although the loop has not run since the member got it. The answers to the requests before it may have
+    /// been on their way.
+    fn was_passed_over(&self, cpu: Duration, answered: u64) -> bool {
+        self.sample.is_some_and(|before| {
+            cpu == before.cpu && answered.saturating_sub(before.answered) > before.in_use as u64
+        })
+    }
+
     /// Whether the cost may have changed since it was measured.
     fn is_outdated(&self, now: Instant) -> bool {
         self.sample.is_none_or(|sample| now.saturating_duration_since(sample.at) >= SAMPLE_LASTS)
     }
 
-    fn waits(&mut self, cpu: Duration, waited: Duration, now: Instant) {
+    fn waits(&mut self, sample: CpuSample, waited: Duration) {
         if let Some(before) = self.sample
             && self.given > before.given
         {
             let requests = (self.given - before.given) as f64;
-            let cost = cpu.saturating_sub(before.cpu).as_secs_f64() / requests;
+            let cost = sample.cpu.saturating_sub(before.cpu).as_secs_f64() / requests;
             let weight = (requests / AVERAGED.min(self.given as f64)).min(1.0);
             self.cost = Some(self.cost.map_or(cost, |average| average + weight * (cost - average)));
         }
-        self.sample = Some(CpuSample { at: now, cpu, given: self.given });
-        self.opens(waited, now);
+        self.sample = Some(sample);
+        self.opens(waited, sample.at);
     }
 
     /// The member can begin a burst of requests.
@@ -252,6 +283,36 @@ mod tests {
         assert!(!state.can_begin(2, 0, no_wait, now + MS));
         event_loop.set(Some(MS + MICROS));
         assert!(state.can_begin(2, 0, no_wait, now + 2 * MS));
+    }
+
+    #[test]
+    fn a_loop_that_does_not_run_for_requests_that_are_answered_decides_nothing() {
+        let (event_loop, state, now) = begin();
+        event_loop.set(Some(MS));
+        assert!(state.can_begin(1, 0, no_wait, now));
+        state.give(now);
+        state.note_answered(1);
+        assert!(!state.can_begin(1, 0, no_wait, now + MS), "it may be the answer to the request before");
+        state.note_answered(2);
+        assert!(state.can_begin(1, 0, no_wait, now + 2 * MS));
+        (0..100).for_each(|_| state.give(now + 2 * MS));
+        event_loop.set(None);
+        assert!(state.can_begin(101, 0, no_wait, now + 9 * MS));
+        assert_eq!(state.closed_until(101), None);
+    }
+
+    #[test]
+    fn a_loop_that_has_run_for_the_requests_that_are_answered_decides() {
+        let (event_loop, state, mut now) = begin();
+        for answered in 0..100 {
+            event_loop.set(Some(MICROS * u32::try_from(answered).unwrap()));
+            state.note_answered(answered);
+            assert!(state.can_begin(1, 0, no_wait, now));
+            state.give(now);
+            now += MS;
+        }
+        event_loop.set(None);
+        assert!(!state.can_begin(1, 0, no_wait, now));
     }
 
     #[test]

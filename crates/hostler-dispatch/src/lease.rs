@@ -152,6 +152,7 @@ impl<E> Lease<E> {
 
     /// The member answered: its earlier failures no longer count. Takes no lock if there were none. Returns true if this ends an ejection.
     pub fn reached(&self) -> bool {
+        self.grant.answered();
         self.grant.member.is_under_watch() && self.shared.reached(&self.grant.member)
     }
 

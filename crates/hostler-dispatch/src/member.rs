@@ -1,7 +1,7 @@
 //! One member: what its leases share, the state of its slots, and a slot that was given away. Knows neither the other members
 //! nor the queue.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(super) struct Member<E> {
     pub suspected: AtomicBool,
     /// Granted requests that have not been sent to the member yet. Counted only if its event loop is observed.
     pub unsent: AtomicUsize,
+    /// Requests that it has answered. Counted only if its event loop is observed.
+    pub answered: AtomicU64,
     /// The tunnels and streams are to end, because the member or the pool has left.
     pub dismissed: watch::Sender<bool>,
     /// The member is ejected, unhealthy or lost. Requests that wait for its answer should try another member.
@@ -118,6 +120,8 @@ pub(super) struct Grant<E> {
     pub held: u32,
     /// The pool waits to hear that the request has been sent.
     pub unsent: AtomicBool,
+    /// The pool waits to hear that the member has answered.
+    pub unanswered: AtomicBool,
     /// What the key of the request was charged, in a fair pool.
     pub charge: Option<Charge>,
 }
@@ -135,6 +139,13 @@ impl<E> Grant<E> {
             self.member.sent();
         }
         is_news
+    }
+
+    /// The member has answered the request.
+    pub fn answered(&self) {
+        if self.unanswered.load(Ordering::Relaxed) && self.unanswered.swap(false, Ordering::Relaxed) {
+            self.member.answered.fetch_add(1, Ordering::Release);
+        }
     }
 }
 
@@ -235,9 +246,10 @@ impl<E> MemberState<E> {
     /// Whether its event loop, if that is observed, can begin one more request. `waited`: how long the oldest waiting request
     /// has waited.
     pub fn can_begin(&self, waited: impl FnOnce() -> Duration, now: Instant) -> bool {
-        let can_begin =
-            |event_loop: &LoopState| event_loop.can_begin(self.in_use, self.member.unsent(), waited, now);
-        self.event_loop.as_ref().is_none_or(can_begin)
+        self.event_loop.as_ref().is_none_or(|event_loop| {
+            event_loop.note_answered(self.member.answered.load(Ordering::Acquire));
+            event_loop.can_begin(self.in_use, self.member.unsent(), waited, now)
+        })
     }
 
     /// When it gets its next request. Without `now` no instant has passed. `may_have_free_slot` is true from then on, except

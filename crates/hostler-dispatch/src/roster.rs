@@ -183,7 +183,7 @@ impl<E> Roster<E> {
     ) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
-        let (failures, suspected, unsent, cpu) = Default::default();
+        let (failures, suspected, unsent, answered, cpu) = Default::default();
         let (dismissed, marked_down) = (watch::Sender::new(false), watch::Sender::new(false));
         let member = Arc::new(Member {
             id,
@@ -191,6 +191,7 @@ impl<E> Roster<E> {
             failures,
             suspected,
             unsent,
+            answered,
             dismissed,
             marked_down,
             cpu,
@@ -259,10 +260,12 @@ impl<E> Roster<E> {
             state.exclusive |= alone;
             let was_ejected = state.ejections > 0;
             if let Some(event_loop) = &state.event_loop {
+                event_loop.note_answered(state.member.answered.load(Ordering::Acquire));
                 event_loop.give(now);
                 state.member.unsent.fetch_add(1, Ordering::Relaxed);
             }
-            let unsent = AtomicBool::new(state.event_loop.is_some());
+            let is_observed = state.event_loop.is_some();
+            let (unsent, unanswered) = (AtomicBool::new(is_observed), AtomicBool::new(is_observed));
             let (member, place) = (Arc::clone(&state.member), u32::try_from(index).unwrap_or(u32::MAX));
             Grant {
                 member,
@@ -273,6 +276,7 @@ impl<E> Roster<E> {
                 long_lived,
                 others_in_use,
                 unsent,
+                unanswered,
                 place,
                 held,
                 charge: None,

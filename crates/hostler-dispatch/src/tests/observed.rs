@@ -111,6 +111,22 @@ async fn fixed_slots_take_the_place_of_the_observation() {
 }
 
 #[tokio::test]
+async fn a_loop_that_runs_for_no_request_limits_none() {
+    let (pool, _member, event_loop) = observed(9);
+    event_loop.waits(1);
+    let mut leases = vec![lease(&pool)];
+    leases[0].sent();
+    // Another process of the member has answered it.
+    leases[0].reached();
+    while leases.len() < 9 {
+        let given = timeout(Duration::from_secs(60), pool.acquire(Claim::default())).await;
+        leases.push(given.expect("a slot").unwrap());
+        leases.last().unwrap().sent();
+    }
+    waiting(&pool);
+}
+
+#[tokio::test]
 async fn a_slot_that_is_returned_unused_does_not_close_the_member() {
     let (pool, _member, event_loop) = observed(9);
     event_loop.waits(1);
