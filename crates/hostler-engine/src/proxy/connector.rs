@@ -1,7 +1,7 @@
 //! How to connect to a member, and which protocol to speak. Knows no existing connections.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::{TlsConnector, TlsStream};
 
 use super::failure::{Failure, TlsFault};
+use super::names::NameAddresses;
 #[cfg(test)]
 use super::tests::simulated;
 
@@ -32,6 +33,8 @@ pub struct Connector {
     pub falls_back: Arc<AtomicBool>,
     /// When a member that does not offer HTTP/2 was last asked for it. All copies have this in common.
     pub asked: Arc<Mutex<Option<Instant>>>,
+    /// What its name has led to. All copies have this in common.
+    pub names: Arc<NameAddresses>,
     /// Hostler's own addresses. The member's name must not resolve to one of them.
     pub shuns: Option<Arc<OwnAddresses>>,
 }
@@ -57,8 +60,8 @@ pub enum MemberProtocol {
 impl From<Address> for Connector {
     /// HTTP/1.1 in plain text.
     fn from(address: Address) -> Self {
-        let (falls_back, asked) = Default::default();
-        Self { address, tls: None, protocol: MemberProtocol::Http1, falls_back, asked, shuns: None }
+        let (falls_back, asked, names) = Default::default();
+        Self { address, tls: None, protocol: MemberProtocol::Http1, falls_back, asked, names, shuns: None }
     }
 }
 
@@ -102,7 +105,7 @@ impl Connector {
     /// Opens a new connection for this protocol, within `time_limit`.
     pub async fn connect(&self, protocol: MemberProtocol, time_limit: Duration) -> Result<Stream, Failure> {
         let until = Instant::now() + time_limit;
-        let stream = open(&self.address, until).await;
+        let stream = self.open(until).await;
         let stream = stream.and_then(|stream| self.check_peer(stream)).map_err(Failure::to_connect)?;
         match (stream, &self.tls) {
             (stream, None) => Ok(stream),
@@ -117,6 +120,26 @@ impl Connector {
 }
 
 impl Connector {
+    /// Opens the stream below all protocols. Only a member that is silent itself has timed out: a name server that does not answer in time says
+    /// nothing about the member.
+    async fn open(&self, until: Instant) -> io::Result<Stream> {
+        #[cfg(test)]
+        if let Some(member) = simulated(&self.address) {
+            return opened_by(until, member.connect()).await;
+        }
+        let Address::Tcp(host, port) = &self.address else {
+            return opened_by(until, Stream::connect(&self.address)).await;
+        };
+        let addresses = match host.parse() {
+            Ok(address) => vec![SocketAddr::new(address, *port)],
+            Err(_) => {
+                let (host, port) = (host.clone(), *port);
+                self.names.get(async move { look_up(&host, port).await }, until).await?
+            }
+        };
+        opened_by(until, Stream::connect_to(addresses)).await
+    }
+
     /// A name may resolve to another address at any time, so only the connected peer shows where it leads.
     fn check_peer(&self, stream: Stream) -> io::Result<Stream> {
         if let (Some(own), Stream::Tcp(tcp)) = (&self.shuns, &stream)
@@ -128,20 +151,6 @@ impl Connector {
         }
         Ok(stream)
     }
-}
-
-/// Opens the stream below all protocols. Only a member that is silent itself has timed out: a name server that does not answer in time says
-/// nothing about the member.
-async fn open(address: &Address, until: Instant) -> io::Result<Stream> {
-    #[cfg(test)]
-    if let Some(member) = simulated(address) {
-        return opened_by(until, member.connect()).await;
-    }
-    let Address::Tcp(host, port) = address else { return opened_by(until, Stream::connect(address)).await };
-    let unknown =
-        |_| Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "no answer to the lookup of its name"));
-    let addresses = timeout_at(until, look_up(host, *port)).await.unwrap_or_else(unknown)?;
-    opened_by(until, Stream::connect_to(addresses)).await
 }
 
 async fn opened_by(until: Instant, opening: impl Future<Output = io::Result<Stream>>) -> io::Result<Stream> {
@@ -178,7 +187,7 @@ impl MemberTls {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
     use std::sync::mpsc;
 
     use tokio::net::TcpSocket;
