@@ -300,14 +300,16 @@ async fn a_reload_with_other_authorities_ends_connections_with_http2() {
 #[tokio::test]
 async fn a_connection_from_before_a_reload_tells_members_of_no_certificate() {
     let (trust, known, app) = (authority(), authority(), upstream().start().await);
-    let site = started(&trust, ONE, &app).await;
+    // A client that is no proxy is never believed.
+    let trusting = format!("server.trusted_proxies = ['127.0.0.1']\n{ONE}");
+    let site = started(&trust, &trusting, &app).await;
     let request = "GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\n\r\n";
     let mut plain = client(site.address()).await;
     plain.send(request).await;
     plain.answer().await.assert_ok("ok");
     std::fs::write(site.folder().join("ca.pem"), known.cert()).unwrap();
     let pool = format!("[pools.app]\nmembers = ['{}']\n", app.address());
-    site.rewrite(&format!("{ONE}\nclient_ca = 'ca.pem'\n{pool}"));
+    site.rewrite(&format!("{trusting}\nclient_ca = 'ca.pem'\n{pool}"));
     site.command(&["reload"]).await.assert_exit(0);
     plain.send(request).await;
     plain.answer().await.assert_ok("ok");
