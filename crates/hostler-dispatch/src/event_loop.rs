@@ -32,7 +32,9 @@ const AGAIN_LIMITS: (Duration, Duration) = (Duration::from_micros(30), Duration:
 const SHARE_OF_WAIT: u32 = 20;
 const BURST_LIMITS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(4));
 /// ... and at most this many.
-const MAX_BURST: f64 = 8.0;
+const MAX_BURST: f64 = 32.0;
+/// So long after a look at a loop that waited, its member gets requests without a look, if it can begin all that it has within `BURST_LIMITS.0`.
+const LIGHT_LASTS: Duration = Duration::from_millis(2);
 /// The cost of a request is an average in which this many requests count.
 const AVERAGED: f64 = 32.0;
 /// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
@@ -115,20 +117,22 @@ impl LoopState {
         self.seen.get().can_begin(in_use, unsent, now) != Some(false)
     }
 
-    /// A member with this many requests begins no other one before this instant, unless a request ends. `None`: it may.
-    pub fn closed_until(&self, in_use: usize) -> Option<Instant> {
+    /// A member with this many requests begins no other one before this instant, unless a request ends. `None`: it may. Without `now` no time
+    /// has passed since the last look.
+    pub fn closed_until(&self, in_use: usize, now: Option<Instant>) -> Option<Instant> {
         let seen = self.seen.get();
-        seen.until.filter(|_| in_use > 0 && seen.room == 0 && !seen.serves_elsewhere)
+        let is_open = in_use == 0 || seen.room > 0 || seen.serves_elsewhere || seen.is_light(in_use, now);
+        seen.until.filter(|_| !is_open)
     }
 
-    /// The member gets a request.
-    pub fn give(&self, now: Instant) {
+    /// The member gets a request, and had `in_use` before.
+    pub fn give(&self, in_use: usize, now: Instant) {
         let mut seen = self.seen.get();
         if seen.serves_elsewhere {
             return;
         }
-        if seen.room == 0 || seen.until.is_none_or(|until| until <= now) {
-            // The member was without requests.
+        let is_open = seen.room > 0 && seen.until.is_some_and(|until| now < until);
+        if !is_open && in_use == 0 {
             seen.opens(Duration::ZERO, now);
             if seen.is_outdated(now) {
                 match self.event_loop.cpu_if_waiting() {
@@ -141,7 +145,9 @@ impl LoopState {
                 }
             }
         }
-        seen.room -= 1;
+        if is_open || in_use == 0 {
+            seen.room -= 1;
+        }
         seen.given += 1;
         self.seen.set(seen);
     }
@@ -158,13 +164,22 @@ impl LoopObservation {
     /// `None`: only an observation can tell.
     fn can_begin(&self, in_use: usize, unsent: usize, now: Instant) -> Option<bool> {
         let is_fresh = self.until.is_some_and(|until| now < until);
-        if in_use == 0 || self.serves_elsewhere || (is_fresh && self.room > 0) {
+        let has_room = is_fresh && self.room > 0;
+        if in_use == 0 || has_room || self.serves_elsewhere || self.is_light(in_use, Some(now)) {
             Some(true)
         } else if is_fresh || unsent > 0 {
             Some(false)
         } else {
             None
         }
+    }
+
+    /// Whether all requests of the member, and one more, need so little CPU time that a look would cost as much.
+    fn is_light(&self, in_use: usize, now: Option<Instant>) -> bool {
+        let is_recent = |sample: CpuSample| {
+            now.is_none_or(|now| now.saturating_duration_since(sample.at) < LIGHT_LASTS)
+        };
+        in_use < self.burst(Duration::ZERO) && self.sample.is_some_and(is_recent)
     }
 
     /// Whether the loop has begun the requests that it was given. If it has used no CPU time since then, it waits for
@@ -279,7 +294,7 @@ mod tests {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
         assert!(state.can_begin(1, 0, no_wait, now));
-        state.give(now);
+        state.give(1, now);
         assert!(!state.can_begin(2, 0, no_wait, now + MS));
         event_loop.set(Some(MS + MICROS));
         assert!(state.can_begin(2, 0, no_wait, now + 2 * MS));
@@ -290,15 +305,15 @@ mod tests {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
         assert!(state.can_begin(1, 0, no_wait, now));
-        state.give(now);
+        state.give(1, now);
         state.note_answered(1);
         assert!(!state.can_begin(1, 0, no_wait, now + MS), "it may be the answer to the request before");
         state.note_answered(2);
         assert!(state.can_begin(1, 0, no_wait, now + 2 * MS));
-        (0..100).for_each(|_| state.give(now + 2 * MS));
+        (0..100).for_each(|_| state.give(1, now + 2 * MS));
         event_loop.set(None);
         assert!(state.can_begin(101, 0, no_wait, now + 9 * MS));
-        assert_eq!(state.closed_until(101), None);
+        assert_eq!(state.closed_until(101, None), None);
     }
 
     #[test]
@@ -308,8 +323,8 @@ mod tests {
             event_loop.set(Some(MICROS * u32::try_from(answered).unwrap()));
             state.note_answered(answered);
             assert!(state.can_begin(1, 0, no_wait, now));
-            state.give(now);
-            now += MS;
+            state.give(1, now);
+            now += LIGHT_LASTS;
         }
         event_loop.set(None);
         assert!(!state.can_begin(1, 0, no_wait, now));
@@ -320,7 +335,7 @@ mod tests {
         let (event_loop, state, now) = begin();
         event_loop.set(Some(MS));
         assert!(state.can_begin(2, 0, no_wait, now));
-        state.give(now);
+        state.give(1, now);
         state.take_back();
         assert!(state.can_begin(2, 0, no_wait, now + MS));
     }
@@ -348,11 +363,11 @@ mod tests {
         let (event_loop, state, now) = begin();
         for millis in 0..4_000 {
             event_loop.set(Some(10 * MICROS * millis));
-            state.give(now + MS * millis);
+            state.give(0, now + MS * millis);
         }
-        assert_eq!(state.seen.get().room, 7, "short requests: 8 at once");
+        assert_eq!(state.seen.get().room, 31, "short requests: 32 at once");
         event_loop.set(Some(40 * MS + 20 * MS));
-        state.give(now + Duration::from_secs(5));
+        state.give(0, now + Duration::from_secs(5));
         assert_eq!(state.seen.get().room, 0, "the last one took 20 ms");
     }
 
@@ -364,7 +379,7 @@ mod tests {
             for millis in 0..100 {
                 event_loop.set(Some(cpu));
                 assert!(state.can_begin(1, 0, || waited, now + 10 * MS * millis));
-                state.give(now + 10 * MS * millis);
+                state.give(1, now + 10 * MS * millis);
                 cpu += cost
                     * u32::try_from(state.seen.get().given - state.seen.get().sample.unwrap().given).unwrap();
             }
@@ -382,7 +397,7 @@ mod tests {
         for turn in 0..40 {
             event_loop.set(Some(2 * MS * turn));
             assert!(state.can_begin(1, 0, no_wait, now + 10 * MS * turn));
-            state.give(now + 10 * MS * turn);
+            state.give(1, now + 10 * MS * turn);
         }
         let now = now + Duration::from_secs(1);
         event_loop.set(None);
@@ -393,6 +408,24 @@ mod tests {
     }
 
     #[test]
+    fn a_member_whose_requests_need_a_millisecond_together_gets_them_without_a_look() {
+        let (event_loop, state, now) = begin();
+        for turn in 0..40 {
+            event_loop.set(Some(100 * MICROS * turn));
+            assert!(state.can_begin(20, 0, no_wait, now + 10 * MS * turn));
+            state.give(20, now + 10 * MS * turn);
+        }
+        let seen = now + 390 * MS;
+        event_loop.set(None);
+        let can_begin = |in_use, after| state.can_begin(in_use, in_use, no_wait, seen + after);
+        assert!(can_begin(9, MS), "it has nine requests of 100 microseconds");
+        assert!(!can_begin(10, MS));
+        assert!(!can_begin(9, 2 * MS), "it was not seen for two milliseconds");
+        let [light, heavy] = [9, 10].map(|in_use| state.closed_until(in_use, Some(seen + MS)));
+        assert!(light.is_none() && heavy.is_none_or(|until| until < seen + MS), "{light:?}, {heavy:?}");
+    }
+
+    #[test]
     fn several_requests_at_once_go_only_to_a_loop_that_begins_all_of_them_in_a_millisecond() {
         let (event_loop, state, mut now) = begin();
         let mut cpu = Duration::ZERO;
@@ -400,20 +433,20 @@ mod tests {
             let given = state.seen.get().given - state.seen.get().sample.map_or(0, |before| before.given);
             cpu += cost * u32::try_from(given).unwrap();
             event_loop.set(Some(cpu));
-            now += MS;
+            now += LIGHT_LASTS;
             let requests = (1..=64).find(|unsent| {
                 assert!(*unsent > 1 || state.can_begin(1, 0, no_wait, now));
-                state.give(now);
-                !state.can_begin(1, *unsent, no_wait, now)
+                state.give(*unsent, now);
+                !state.can_begin(1 + *unsent, *unsent, no_wait, now)
             });
             requests.unwrap()
         };
         assert_eq!(burst(200 * MICROS), 1, "the cost is not known yet");
         assert_eq!(burst(200 * MICROS), 5);
         let bursts: Vec<_> = (0..40).map(|_| burst(10 * MICROS)).collect();
-        assert_eq!(bursts.last(), Some(&8), "the limit");
-        assert_eq!(burst(5 * MS), 1, "eight requests of 5 ms");
+        assert_eq!(bursts.last(), Some(&32), "the limit");
+        assert_eq!(burst(5 * MS), 1, "32 requests of 5 ms");
         let bursts: Vec<_> = (0..200).map(|_| burst(10 * MICROS)).collect();
-        assert_eq!((bursts[0], bursts[20], bursts[199]), (1, 1, 8), "the average falls slowly");
+        assert_eq!((bursts[0], bursts[20], bursts[199]), (1, 1, 32), "the average falls slowly");
     }
 }

@@ -258,7 +258,7 @@ impl<E> MemberState<E> {
         if self.left || self.is_shut() {
             return Opening::Closed;
         }
-        let closed_until = || self.event_loop.as_ref()?.closed_until(self.in_use);
+        let closed_until = || self.event_loop.as_ref()?.closed_until(self.in_use, now);
         let later = |at: &Instant| now.is_none_or(|now| now < *at);
         let at = self.ejected_until.filter(later).or_else(|| closed_until().filter(later));
         at.map_or(Opening::Now, Opening::At)

@@ -261,7 +261,7 @@ impl<E> Roster<E> {
             let was_ejected = state.ejections > 0;
             if let Some(event_loop) = &state.event_loop {
                 event_loop.note_answered(state.member.answered.load(Ordering::Acquire));
-                event_loop.give(now);
+                event_loop.give(state.in_use - 1, now);
                 state.member.unsent.fetch_add(1, Ordering::Relaxed);
             }
             let is_observed = state.event_loop.is_some();
