@@ -28,6 +28,10 @@ pub struct Route {
     ///
     /// Hostler warns about a host of one label with a path, such as `"api/*"`, because `"/api/*"` is usually meant. If
     /// the host is meant, write a dot behind it: `"api./*"`.
+    ///
+    /// It also warns about a path that ends in `/` and leads to a pool or to files, such as `"/api/"`: this is one path, and
+    /// `"/api/*"` is usually meant. There is no warning beside a route `"/api/*"`, or if another route leads the paths
+    /// below it to the same pool.
     #[serde(rename = "match")]
     #[schemars(with = "MatchPattern", extend("x-default" = "required"))]
     pub pattern: Option<MatchPattern>,

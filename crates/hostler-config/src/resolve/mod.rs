@@ -57,6 +57,7 @@ impl Resolver<'_> {
         let tls = tls::resolve(self, &file.tls, &server);
         self.check_listeners(&server, tls.as_ref());
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
+        self.warn_of_lone_folders(&routes);
         server.spool_size = spool_size(&file.server, &routes);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);

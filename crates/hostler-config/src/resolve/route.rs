@@ -10,7 +10,7 @@ use super::Resolver;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Buffer, EarlyHintLinks, File, Priority};
-use crate::pattern::MatchPattern;
+use crate::pattern::{MatchPattern, PathPattern};
 use crate::resolved::{Changes, Conditions, EarlyHints, HeaderChange, Route, StaticFiles, Target};
 use crate::route_naming::RouteNaming;
 
@@ -23,6 +23,29 @@ const PAIRS: [(&str, &str); 2] = [("pool", "static"), ("geo", "postal")];
 fn one_of(keys: &[&str]) -> String {
     let (last, others) = keys.split_last().unwrap_or((&"", &[]));
     format!("{} or {last}", others.join(", "))
+}
+
+/// The path of a route that matches this path alone, although it looks like all paths of a folder. A fixed response or a redirect is often
+/// for one path.
+fn folder_of(route: &Route) -> Option<&str> {
+    match (&route.pattern.path, &route.target) {
+        (PathPattern::Exact(path), Target::Pool { .. } | Target::Static(_)) if path.ends_with('/') => {
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+/// Whether another route has the paths below the folder, so that this one is an exception from it.
+fn has_what_is_below(other: &Route, route: &Route, folder: &str) -> bool {
+    let PathPattern::Prefix(prefix) = &other.pattern.path else { return false };
+    let is_of_host = other.pattern.host.is_none() || other.pattern.host == route.pattern.host;
+    let is_of_folder = folder.strip_suffix('/') == Some(prefix);
+    let is_same_pool = match (&other.target, &route.target) {
+        (Target::Pool { name: one, .. }, Target::Pool { name: another, .. }) => one == another,
+        _ => false,
+    };
+    is_of_host && (is_of_folder || is_same_pool && other.pattern.path.matches(folder.as_bytes()))
 }
 
 impl Resolver<'_> {
@@ -187,6 +210,23 @@ impl Resolver<'_> {
             "matches the host {host:?} only; for this path on every host write \"/{text}\", for the host write \"{host}./{rest}\""
         );
         self.report.warn(self.document.place_of_value(path), format!("{written}: {why}"));
+    }
+
+    /// `/api/` is one path. For nginx, `location /api/` stands for all paths below it, too.
+    pub(super) fn warn_of_lone_folders(&mut self, routes: &[Route]) {
+        for (index, route) in routes.iter().enumerate() {
+            let Some(folder) = folder_of(route) else { continue };
+            if routes.iter().any(|other| has_what_is_below(other, route, folder)) {
+                continue;
+            }
+            let here = KeyPath::of("routes").index(index).key("match");
+            let Route { pattern, .. } = route;
+            let why = format!(
+                "matches the path \"{}\" alone; for the paths below it, too, write \"{pattern}*\"",
+                pattern.path
+            );
+            self.report.warn(self.document.place_of_value(&here), format!("{here}: {why}"));
+        }
     }
 
     fn target(

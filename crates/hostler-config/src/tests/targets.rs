@@ -88,6 +88,34 @@ fn a_path_without_its_first_slash_causes_a_warning() {
 }
 
 #[test]
+fn a_path_that_looks_like_a_folder_and_matches_alone_causes_a_warning() {
+    let routes = |pairs: &[(&str, &str)]| -> String {
+        let route =
+            |(pattern, target): &(&str, &str)| format!("[[routes]]\nmatch = \"{pattern}\"\n{target}\n");
+        let pools = "pools.app.members = [\"a:1\"]\npools.api.members = [\"a:2\"]\n";
+        pairs.iter().map(route).fold(pools.into(), |text, route| text + &route)
+    };
+    let (app, api) = ("pool = \"app\"", "pool = \"api\"");
+    check(
+        &routes(&[("/", app), ("/api/", api)]),
+        expect![[r#"
+            hostler.toml:4:9: routes[0].match: matches the path "/" alone; for the paths below it, too, write "/*"
+            hostler.toml:7:9: routes[1].match: matches the path "/api/" alone; for the paths below it, too, write "/api/*""#]],
+    );
+    check(
+        &routes(&[("a.test/", app), ("b.test", app), ("/x/", api), ("*", api), ("c.test/y/", app)]),
+        expect![[
+            r#"hostler.toml:16:9: routes[4].match: matches the path "/y/" alone; for the paths below it, too, write "c.test/y/*""#
+        ]],
+    );
+    check(
+        &routes(&[("/", app), ("*", api), ("/news/", api), ("/old/", "redirect = \"/new\""), ("/a", app)]),
+        expect![""],
+    );
+    check(&routes(&[("*", app), ("/api/", app), ("/api/*", api), ("c.test/api/", app)]), expect![""]);
+}
+
+#[test]
 fn missing_folders_and_files_are_reported() {
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = \"dist\"\n[[routes]]\nmatch = \"/b\"\nstatic = { dir = \"public\", index = \"a/b\", fallback = \"app.html\", not_found = \"../hostler.toml\", cache_control = \"a\\nb\", immutable = [\"assets\", \"a.com/b\", \"/x?y\"] }\n[[routes]]\nmatch = \"/c\"\nstatic = { index = \"\" }\n[[routes]]\nmatch = \"/d\"\nstatic = 5\n",
