@@ -40,7 +40,7 @@ fn folder_of(route: &Route) -> Option<&str> {
 fn has_what_is_below(other: &Route, route: &Route, folder: &str) -> bool {
     let PathPattern::Prefix(prefix) = &other.pattern.path else { return false };
     let is_of_host = other.pattern.host.is_none() || other.pattern.host == route.pattern.host;
-    let is_of_folder = folder.strip_suffix('/') == Some(prefix);
+    let is_of_folder = folder.strip_suffix('/') == Some(prefix.as_str());
     let is_same_pool = match (&other.target, &route.target) {
         (Target::Pool { name: one, .. }, Target::Pool { name: another, .. }) => one == another,
         _ => false,

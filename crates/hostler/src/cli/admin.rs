@@ -9,6 +9,8 @@ use hostler_config::{self as config, ADMIN_TOKEN_VARIABLE, AdminToken, ListenAdd
 use hostler_engine::journal::{Allowed, printable_lines};
 use hostler_engine::proxy::{ArrivingAnswer, WholeAnswer, ask, ask_status, post};
 use hostler_wire::Address;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -209,7 +211,18 @@ impl Admin {
     fn ask<T>(&self, asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let answered = runtime.map_err(|error| error.to_string())?.block_on(asking);
-        answered.map_err(|error| format!("no Hostler answers on {}: {error}", self.address))
+        answered.map_err(|error| self.unanswered(&error))
+    }
+
+    /// That a question got no response, and why. A socket that only another user may use says nothing about whether a Hostler runs.
+    pub fn unanswered(&self, why: &str) -> String {
+        let address = &self.address;
+        match address {
+            ListenAddress::Unix(path) if access(path, Access::WRITE_OK) == Err(Errno::ACCESS) => format!(
+                "this user may not use {address} (permission denied); give the command as the user of Hostler or as root"
+            ),
+            _ => format!("no Hostler answers on {address}: {why}"),
+        }
     }
 
     /// Asks and prints the response, as JSON or as text. Exit code 0, or 1 without a useful response.

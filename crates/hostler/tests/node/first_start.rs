@@ -1,6 +1,7 @@
 //! What an operator sees at a first start: programs and folders that may not be used, and ports that are taken.
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,8 +18,12 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// The errors of a command of a user without rights. Root may read everything.
+/// The errors of a command of a user without rights, which ends with exit code 2. Root may read everything.
 fn complaints(folder: &Path, arguments: &[&str]) -> String {
+    ended_with(2, folder, arguments)
+}
+
+fn ended_with(code: i32, folder: &Path, arguments: &[&str]) -> String {
     // The build may lie where this user may not go.
     let program = folder.join("hostler");
     if !program.exists() {
@@ -31,7 +36,7 @@ fn complaints(folder: &Path, arguments: &[&str]) -> String {
         command.uid(NOBODY).gid(NOBODY);
     }
     let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
@@ -81,6 +86,27 @@ async fn what_may_not_be_read_or_executed_is_said_as_such_by_check_and_start() {
     ];
     assert_eq!(said.trim_end().lines().collect::<Vec<_>>(), expected);
     assert_eq!(complaints(&path, &["start"]), said);
+}
+
+#[test]
+fn a_command_says_that_its_user_may_not_use_the_admin_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    set_mode(&path, 0o755);
+    let closed = path.join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    let _socket = UnixListener::bind(closed.join("admin.sock")).unwrap();
+    set_mode(&closed, 0o000);
+    let address = format!("unix:{}", closed.join("admin.sock").display());
+    for command in [&["status"][..], &["top", "--once"], &["reload"]] {
+        let said = ended_with(1, &path, &[command, &["--admin", &address]].concat());
+        let expected = format!(
+            "hostler {}: this user may not use {address} (permission denied); give the command as the user of Hostler or as root",
+            command[0]
+        );
+        assert_eq!(said.trim_end(), expected);
+    }
+    set_mode(&closed, 0o700);
 }
 
 #[tokio::test]

@@ -210,7 +210,7 @@ fn is_terminal_gone() -> bool {
 /// The status, and with it the single requests of this moment. The error is a sentence: a Hostler that wants its token does answer.
 async fn status(admin: &Admin) -> Result<Value, String> {
     let asked = admin.look(STATUS.path, TIME_LIMIT).await;
-    let asked = asked.map_err(|why| format!("no Hostler answers on {}: {why}", admin.address()))?;
+    let asked = asked.map_err(|why| admin.unanswered(&why))?;
     let mut status = admin.value(&asked, &STATUS)?;
     // An older version has no such path. The rest can still be shown.
     if let Ok(asked) = admin.look("/live/requests", TIME_LIMIT).await
