@@ -266,14 +266,7 @@ impl Args {
 /// Says what stands in for commands of other process managers, and which commands take keys of the configuration.
 fn with_tip(mut error: clap::Error, given: &[OsString]) -> clap::Error {
     let tip = match (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::InvalidArg)) {
-        (Some(ContextValue::String(name)), _) => match &**name {
-            "logs" => "the log is on standard output; under systemd: journalctl -u hostler",
-            "stop" => "send SIGTERM to the process of Hostler; under systemd: systemctl stop hostler",
-            "list" | "ls" => "hostler status shows all pools and workers",
-            "monit" => "hostler top",
-            "scale" => "write workers = N into the section of the pool, and then: hostler reload",
-            _ => return error,
-        },
+        (Some(ContextValue::String(name)), _) => of_other_manager(name),
         (_, Some(ContextValue::String(flag)))
             if flag == SET && error.kind() == ErrorKind::UnknownArgument =>
         {
@@ -282,14 +275,52 @@ fn with_tip(mut error: clap::Error, given: &[OsString]) -> clap::Error {
             let key = set.map(|set| set.to_string_lossy()).filter(|key| key.starts_with("--"));
             let key = key.and_then(|key| key.split('=').next().map(str::to_owned));
             error.insert(ContextKind::InvalidArg, ContextValue::String(key.unwrap_or_else(|| SET.into())));
-            "only run, start and check take keys of the configuration; other commands find a running Hostler by --admin"
+            Some(
+                "only run, start and check take keys of the configuration; other commands find a running Hostler by --admin",
+            )
         }
-        _ => return error,
+        // As in `pm2 reload web`.
+        (_, Some(ContextValue::String(word))) if given.get(1).is_some_and(|command| command == "reload") => {
+            let is_pool = !word.starts_with('-');
+            is_pool.then_some(
+                "hostler restart POOL replaces the workers of a pool; hostler reload applies the configuration file, and names no pool",
+            )
+        }
+        // As in `nginx -t` and `nginx -s reload`.
+        (_, Some(ContextValue::String(flag)))
+            if given.get(1).is_some_and(|word| word.to_str() == Some(flag.as_str())) =>
+        {
+            match &**flag {
+                "-t" => Some("hostler check looks for mistakes in the configuration file"),
+                "-s" => Some("hostler reload applies the configuration file; SIGTERM stops Hostler"),
+                _ => None,
+            }
+        }
+        _ => None,
     };
+    let Some(tip) = tip else { return error };
     error.remove(ContextKind::SuggestedSubcommand);
     error.remove(ContextKind::SuggestedArg);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
+}
+
+/// What stands in for a command of PM2, nginx or Passenger.
+fn of_other_manager(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "logs" => "the log is on standard output; under systemd: journalctl -u hostler",
+        "stop" | "kill" | "delete" => {
+            "send SIGTERM to the process of Hostler; under systemd: systemctl stop hostler"
+        }
+        "list" | "ls" | "describe" | "show" => "hostler status shows all pools and workers",
+        "monit" => "hostler top",
+        "scale" => "write workers = N into the section of the pool, and then: hostler reload",
+        "test" | "validate" | "configtest" => "hostler check looks for mistakes in the configuration file",
+        "startup" | "save" => {
+            "a unit of systemd starts Hostler with the machine; under systemd: systemctl enable hostler"
+        }
+        _ => return None,
+    })
 }
 
 impl Run {

@@ -263,10 +263,19 @@ fn commands_of_other_process_managers_have_a_tip() {
         ("list", "hostler status"),
         ("monit", "tip: hostler top"),
         ("scale", "hostler reload"),
+        ("delete", "SIGTERM"),
+        ("describe", "hostler status"),
+        ("configtest", "hostler check"),
+        ("startup", "systemctl enable hostler"),
+        ("-t", "hostler check"),
     ] {
         let error = Args::parse_given(["hostler", name]).unwrap_err().to_string();
         assert!(error.contains(tip) && !error.contains("similar"), "{error}");
     }
+    let error = |line: &str| Args::parse_given(shell_words::split(line).unwrap()).unwrap_err().to_string();
+    assert!(error("hostler reload web").contains("hostler restart POOL"), "{}", error("hostler reload web"));
+    assert!(!error("hostler reload --force").contains("restart"), "{}", error("hostler reload --force"));
+    assert!(error("hostler -s reload").contains("hostler reload applies"), "{}", error("hostler -s reload"));
 }
 
 #[test]
