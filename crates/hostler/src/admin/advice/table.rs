@@ -119,7 +119,7 @@ advice! {
     TOO_MANY_TUNNELS: "too_many_tunnels" Warning 10 ""
         "At least 5 tunnels or streams of the last minute were refused because of `max_tunnels` or `max_streams`.",
         "Raise pools.POOL.max_tunnels or max_streams, or add workers.", "guide/websockets.md#settings";
-    MEMBERS_OUT: "members_out" Warning 15 ""
+    MEMBERS_OUT: "members_out" Warning 15 "HostlerMembersOut"
         "Members of a pool are unreachable, ejected or unhealthy for 15 seconds.",
         "Look whether the member runs, and whether its address in pools.POOL.members is right.", "guide/members.md";
 
