@@ -47,10 +47,12 @@ impl Resolver<'_> {
             let here = path.key(key);
             if self.document.is_written(&here) {
                 let place = self.document.place_of_key(&here);
-                self.report.error(
-                    place,
-                    format!("{here}: not allowed for members, because Hostler does not start them"),
-                );
+                let instead = match key {
+                    "health" => "; for the path that shows whether they serve, use health_check",
+                    _ => "",
+                };
+                let why = "not allowed for members, because Hostler does not start them";
+                self.report.error(place, format!("{here}: {why}{instead}"));
             }
         }
         let endpoints = self.endpoints(&path.key("members"), written);

@@ -40,6 +40,16 @@ fn keys_about_workers_are_refused_beside_members() {
 }
 
 #[test]
+fn the_health_of_members_is_a_check_of_its_own() {
+    check(
+        "[pools.web]\nmembers = [\"a:1\"]\nhealth = \"/healthz\"\n",
+        expect![
+            "hostler.toml:3:1: pools.web.health: not allowed for members, because Hostler does not start them; for the path that shows whether they serve, use health_check"
+        ],
+    );
+}
+
+#[test]
 fn a_route_to_an_unknown_pool_is_reported_with_the_nearest_name() {
     let route = "[[routes]]\nmatch = \"*\"\npool = \"wbe\"\n";
     check(
