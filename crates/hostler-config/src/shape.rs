@@ -78,7 +78,49 @@ fn below(root: &Schema, key: &str, path: &KeyPath) -> Option<String> {
     sections.into_iter().find(has_key).map(|section| format!("; did you mean \"{section}.{key}\"?"))
 }
 
+/// Keys of PM2, nginx and HAProxy that operators bring along: the section in which they write them, and what to say. The nearest key by its letters
+/// may be a wrong one: `max_restarts` looks like `max_requests`.
+const OF_OTHER_PROGRAMS: [(&str, &str, &str); 17] = [
+    ("pools", "script", "did you mean \"command\"?"),
+    ("pools", "instances", "did you mean \"workers\"?"),
+    (
+        "pools",
+        "exec_mode",
+        "leave it out: workers is the number of processes, and all of them have one queue",
+    ),
+    ("pools", "wait_ready", "did you mean \"health\"?"),
+    ("pools", "listen_timeout", "did you mean \"start_timeout\"?"),
+    ("pools", "kill_timeout", "did you mean \"stop_timeout\"?"),
+    ("pools", "max_memory_restart", "did you mean \"max_memory\"?"),
+    ("pools", "max_restarts", "leave it out: Hostler starts a worker again without a limit"),
+    ("pools", "servers", "did you mean \"members\"?"),
+    ("pools", "maxconn", "did you mean \"concurrency\"?"),
+    ("pools", "balance", "did you mean \"choice\"?"),
+    ("routes", "location", "did you mean \"match\"?"),
+    ("routes", "path", "did you mean \"match\"?"),
+    ("routes", "host", "did you mean \"match\"? It has the host and the path"),
+    ("routes", "proxy_pass", "did you mean \"pool\"?"),
+    ("routes", "root", "did you mean \"static\"?"),
+    ("server", "client_max_body_size", "did you mean \"max_body_size\"?"),
+];
+
+fn of_another_program(path: &KeyPath) -> Option<String> {
+    let (section, key) = match &*path.0 {
+        [PathStep::Key(section), _, PathStep::Key(key)] if section == "pools" || section == "routes" => {
+            (section, key)
+        }
+        [PathStep::Key(section), PathStep::Key(key)] if section == "server" => (section, key),
+        _ => return None,
+    };
+    let mut all = OF_OTHER_PROGRAMS.iter();
+    let (.., help) = all.find(|(home, name, _)| section == home && key == name)?;
+    Some(format!("; {help}"))
+}
+
 fn help(table: &Schema, key: &str, path: &KeyPath) -> String {
+    if let Some(help) = of_another_program(path) {
+        return help;
+    }
     let known = schema::known_keys(table);
     if let Some(near) = nearest(key, known.iter().copied()) {
         return format!("; did you mean \"{near}\"?");

@@ -315,6 +315,21 @@ async fn a_worker_that_is_drained_during_its_profile_says_when_its_requests_have
 }
 
 #[tokio::test]
+async fn a_drained_worker_stays_drained_after_its_snapshot() {
+    let site = plan(2).started().await;
+    hostler(&site, &["drain", "app/1"]).await.assert_exit(0);
+    let output = hostler(&site, &["heap", "app/1"]).await;
+    output.assert_exit(0);
+    assert!(
+        output.stdout.contains("app/1 gets requests again, unless it is drained; the snapshot has"),
+        "{}",
+        output.stdout
+    );
+    shows(&site, 1, "inspection", Value::Null).await;
+    shows(&site, 1, "state", "out of rotation".into()).await;
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_ends_its_profile() {
     let site = plan(1).started().await;
     let mut stream = TcpStream::connect(site.admin()).await.unwrap();

@@ -102,7 +102,8 @@ pub fn heap(args: &HeapArgs) -> ExitCode {
     });
     match taken {
         Ok((all, files)) => {
-            let fate = if replace { "is being replaced" } else { "is back in rotation" };
+            let fate =
+                if replace { "is being replaced" } else { "gets requests again, unless it is drained" };
             let size = all as f64 / f64::from(1 << 20);
             print(&format!(
                 "{pool}/{worker} {fate}; the snapshot has {size:.1} MiB. It may contain secrets: keep it private.\n{}",
