@@ -218,9 +218,11 @@ impl Admin {
     pub fn unanswered(&self, why: &str) -> String {
         let address = &self.address;
         match address {
-            ListenAddress::Unix(path) if access(path, Access::WRITE_OK) == Err(Errno::ACCESS) => format!(
-                "this user may not use {address} (permission denied); give the command as the user of Hostler or as root"
-            ),
+            ListenAddress::Unix(path) if access(path.as_path(), Access::WRITE_OK) == Err(Errno::ACCESS) => {
+                format!(
+                    "this user may not use {address} (permission denied); give the command as the user of Hostler or as root"
+                )
+            }
             _ => format!("no Hostler answers on {address}: {why}"),
         }
     }
