@@ -13,6 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use crate::in_front_of;
+use crate::metrics::samples;
 
 fn pool(upstream: &Upstream) -> String {
     format!("members = ['{}']\nrequest_timeout = '1h'\nqueue.timeout = '1h'\n", upstream.address())
@@ -99,6 +100,9 @@ async fn a_removed_pool_waits_for_requests_from_before_an_earlier_reload() {
 async fn a_bad_file_changes_nothing_and_says_why() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
+    assert!(!samples(&site).await.contains_key("hostler_last_reload_successful"), "there was no reload");
+    site.command(&["reload"]).await.assert_exit(0);
+    assert_eq!(samples(&site).await["hostler_last_reload_successful"], 1.0);
     for (text, why) in [
         (
             "[server]\nlisten = '127.0.0.1:1'\n[pools.app]\nmembrs = []\n",
@@ -112,6 +116,7 @@ async fn a_bad_file_changes_nothing_and_says_why() {
         let last = site.status().await["last_reload"].clone();
         let names = |line: &serde_json::Value| line.as_str().unwrap().starts_with(why);
         assert!(last["ok"] == false && last["text"].as_array().unwrap().iter().any(names), "{last}");
+        assert_eq!(samples(&site).await["hostler_last_reload_successful"], 0.0);
     }
     site.says("reload: hostler.toml:4:1: unknown key").await;
     assert!(site.command(&["status"]).await.stdout.contains("last reload, "));

@@ -184,7 +184,7 @@ advice! {
     REGISTRAR_DISCONNECTED: "registrar_disconnected" Warning 15 "HostlerRegistrarDisconnected"
         "Hostler has no connection to NATS for 15 seconds. It keeps the routes that it knows, and gets no new ones.",
         "Look at the NATS servers.", "guide/router.md";
-    RELOAD_FAILED: "reload_failed" Warning 0 ""
+    RELOAD_FAILED: "reload_failed" Warning 0 "HostlerReloadFailed"
         "The last reload was not applied, so the old configuration is in force.",
         "Correct the file (`hostler check`), then run `hostler reload`.", "guide/failures.md#a-reload-has-a-bad-configuration";
     LOG_DROPPED: "log_dropped" Warning 0 "HostlerLogDropped"

@@ -51,6 +51,7 @@ fn process(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     out.one(metric::OPEN_FDS, process.open_files.map(|count| count as f64))?;
     out.one(metric::MAX_FDS, process.max_files.map(|count| count as f64))?;
     out.one(metric::DRAINING, truth(status.state == "draining" || status.health.ending))?;
+    out.one(metric::LAST_RELOAD, status.last_reload.as_ref().map(|reload| truth(reload.ok)))?;
     out.one(metric::TRACES_EXPORTED, status.traces.map(|traces| traces.exported as f64))?;
     out.one(metric::TRACES_DROPPED, status.traces.map(|traces| traces.dropped as f64))?;
     out.one(metric::TRACES_REJECTED, status.traces.map(|traces| traces.rejected_spans as f64))?;

@@ -43,6 +43,7 @@ metrics! {
     MAX_FDS: Gauge "process_max_fds" [] "How many file descriptors Hostler may have";
     READY: Gauge "hostler_ready" [] "1 if the health check answers 200";
     DRAINING: Gauge "hostler_draining" [] "1 while Hostler stops, from SIGUSR1 on, or hands over to a successor";
+    LAST_RELOAD: Gauge "hostler_last_reload_successful" [] "1 if the last reload was applied, otherwise 0. Absent before the first one";
 
     REQUEST_DURATION: Histogram "http_server_request_duration_seconds"
         ["http_request_method", "http_response_status_code", "http_route", "url_scheme"]
