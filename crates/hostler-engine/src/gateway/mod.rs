@@ -343,7 +343,7 @@ fn before_pool(route: &Route, exchange: &mut Exchange) -> Result<Option<Whole>, 
     if let Some(kind) = &route.kind {
         kind.enter(exchange)?;
     }
-    rewrite::check(exchange)?;
+    rewrite::check(route.changes.rewrite.as_ref(), exchange)?;
     prepare::check_loop(exchange)?;
     prepare::leave_range_out(exchange);
     prepare::count_hop(exchange, route.traces)

@@ -6,6 +6,7 @@ use percent_encoding::percent_decode;
 
 use super::refusal::Refusal;
 use crate::exchange::Exchange;
+use crate::route::MarkedPath;
 
 /// How a path is rewritten. The query stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,14 +17,21 @@ pub struct Rewrite {
     pub add: Box<str>,
 }
 
-/// For a request to a pool: the rewritten path must pass the same checks as the original one.
-pub(super) fn check(exchange: &Exchange) -> Result<(), Refusal> {
-    match &exchange.rewritten {
-        Some(target) if target.starts_with(b"//") => {
-            Err(Refusal::Target("without the prefix of the route, its path could be read as a host name"))
-        }
-        _ => Ok(()),
+/// For a request to a pool: the rewritten path must pass the same checks as the original one, and no app may read it as a path outside of the
+/// prefix that was added.
+pub(super) fn check(rewrite: Option<&Rewrite>, exchange: &Exchange) -> Result<(), Refusal> {
+    let (Some(rewrite), Some(target)) = (rewrite, &exchange.rewritten) else { return Ok(()) };
+    if target.starts_with(b"//") {
+        return Err(Refusal::Target(
+            "without the prefix of the route, its path could be read as a host name",
+        ));
     }
+    if rewrite.is_left_by(target) {
+        return Err(Refusal::Target(
+            "an app could read its path as one outside of the prefix that this route adds",
+        ));
+    }
+    Ok(())
 }
 
 impl Rewrite {
@@ -33,6 +41,12 @@ impl Rewrite {
         let rest = behind(&target[..path_end], &self.strip)?;
         let slash: &[u8] = if rest.starts_with(b"/") { b"" } else { b"/" };
         Some([self.add.as_bytes(), slash, &rest, &target[path_end..]].concat().into())
+    }
+
+    /// Whether an app may read this new target as one that is not below the added prefix, such as `/v2/..%2Fadmin`.
+    fn is_left_by(&self, target: &[u8]) -> bool {
+        let path_end = memchr::memchr(b'?', target).unwrap_or(target.len());
+        !self.add.is_empty() && MarkedPath::of(&target[..path_end]).may_leave(self.add.as_bytes())
     }
 }
 
@@ -141,6 +155,41 @@ mod tests {
     fn a_path_without_the_prefix_is_left_to_the_caller() {
         for target in ["/apis", "/ap", "*", "", "/api/../x", "/x%2F..%2Fapi/y", "/%2e%2e/ap"] {
             assert_eq!(rewritten("/api", "", target), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_an_app_could_read_as_one_outside_of_the_new_prefix_is_found() {
+        let leaves = |add: &str, target: &str| {
+            let rewrite = Rewrite { strip: "".into(), add: add.into() };
+            rewrite.is_left_by(&rewrite.apply(target.as_bytes()).unwrap())
+        };
+        for target in [
+            "/..%2fadmin",
+            "/..%2F..%2fshop/b/x",
+            "/a%2f..%2f..%2fadmin",
+            "/..%5cadmin",
+            "/%2e%2E%2Fadmin",
+            "/..;/admin",
+            "/a//..%2f..%2f..%2fadmin",
+            "/%2f..%2f../admin",
+        ] {
+            assert!(leaves("/shop/a", target), "{target}");
+        }
+        for target in [
+            "/",
+            "/x",
+            "/a%2Fb",
+            "/a%2f..%2fb",
+            "/a;b=c/d",
+            "/.well-known/x",
+            "/a//b",
+            "/../x",
+            "/x?a=..%2f..",
+        ] {
+            assert!(!leaves("/shop/a", target), "{target}");
+            assert!(!leaves("/a;b/c%2fd//e", target), "{target}");
+            assert!(!leaves("", target), "{target}");
         }
     }
 

@@ -112,6 +112,11 @@ impl<'a> MarkedPath<'a> {
             look(buffer)
         })
     }
+
+    /// Whether an application may read this path as one that is not below `prefix`. Both are as sent; `prefix` has no slash at its end.
+    pub fn may_leave(self, prefix: &[u8]) -> bool {
+        is_odd(self) && leaves(self.path, prefix)
+    }
 }
 
 /// In place: the write position never passes the read position.
@@ -186,6 +191,19 @@ pub(super) fn is_any(path: &[u8], folds: bool, mut is_such: impl FnMut(&[u8]) ->
         readings(path).any(|reading| {
             reading.of(path, folds, buffer);
             is_such(buffer)
+        })
+    })
+}
+
+/// Whether there is a way to read the path in which it is not below `prefix`, read in the same way.
+fn leaves(path: &[u8], prefix: &[u8]) -> bool {
+    let mut above = Vec::new();
+    READING.with_borrow_mut(|buffer| {
+        readings(path).any(|reading| {
+            reading.of(prefix, false, &mut above);
+            reading.of(path, false, buffer);
+            let rest = buffer.strip_prefix(above.as_slice());
+            !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         })
     })
 }

@@ -35,6 +35,21 @@ async fn a_path_prefix_is_replaced_by_another() {
 }
 
 #[tokio::test]
+async fn no_path_leaves_the_prefix_that_a_route_adds_also_not_as_an_app_reads_it() {
+    let app = upstream().start().await;
+    let config = "[[routes]]\nmatch = '*'\npool = 'app'\nrewrite = { add_prefix = '/tenants/a' }";
+    let site = site(config).with("app", &app).start().await;
+    for path in ["/..%2fb/x", "/x%2F..%2f..%2fb", "/..;/b", "/..%5Cb"] {
+        site.get(path).await.assert_refused(400, "bad_target");
+    }
+    for (path, expected) in [("/x%2Fy;v=1/.z", "/tenants/a/x%2Fy;v=1/.z"), ("/../b", "/tenants/a/b")] {
+        site.get(path).await.assert_ok("ok");
+        let seen = app.requests().pop().unwrap();
+        assert_eq!(seen.head.start_line(), format!("GET {expected} HTTP/1.1"));
+    }
+}
+
+#[tokio::test]
 async fn a_rewritten_request_that_fails_still_has_its_route() {
     let app = upstream().answers("garbage\r\n\r\n").start().await;
     let config = "[[routes]]\nmatch = '/api/*'\npool = 'app'\nrewrite = { strip_prefix = '/api' }\n[[routes]]\nmatch = '*'\nrespond = 'other'";
