@@ -76,15 +76,15 @@ pub(super) fn free_slots<E, G>(roster: &Roster<E>, queue: &Queue<G>, any: bool, 
     FreeSlots { any, awaited: awaited.into_iter().filter(is_free).collect() }
 }
 
-/// The two members of a pool that are first in some order, and whether a member before them gets no requests.
+/// The two members of a pool that are first in some order, and the one before them that gets no requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
     /// The first member that gets requests.
     pub first: Option<MemberId>,
     /// The next one.
     pub second: Option<MemberId>,
-    /// A member that is unhealthy or ejected comes before the first one.
-    pub passed: bool,
+    /// The member that is first of all, if it is unhealthy or ejected.
+    pub passed: Option<MemberId>,
 }
 
 impl<E: Send + Sync + 'static> Pool<E> {
@@ -112,7 +112,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
             state.roster.present().map(|one| (score(&one.member.endpoint), one)).collect();
         ranked.sort_unstable_by_key(|(score, one)| (Reverse(*score), one.member.id));
         ranked.dedup_by_key(|(score, _)| *score);
-        let passed = ranked.first().is_some_and(|(_, one)| one.is_lost(now));
+        let passed = ranked.first().filter(|(_, one)| one.is_lost(now)).map(|(_, one)| one.member.id);
         let mut takers = ranked.iter().filter(|(_, one)| !one.is_lost(now)).map(|(_, one)| one.member.id);
         Ranking { first: takers.next(), second: takers.next(), passed }
     }

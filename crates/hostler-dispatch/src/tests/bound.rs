@@ -353,8 +353,8 @@ fn a_ranking_passes_members_that_are_out() {
     let _twin = pool.join("xxx", 1);
     let by_length = || pool.rank(|name| name.len() as u64);
     let ranking = by_length();
-    assert_eq!((ranking.first, ranking.second, ranking.passed), (Some(c.id()), Some(b.id()), false));
+    assert_eq!((ranking.first, ranking.second, ranking.passed), (Some(c.id()), Some(b.id()), None));
     c.set_health(false);
     let ranking = by_length();
-    assert_eq!((ranking.first, ranking.second, ranking.passed), (Some(b.id()), Some(a.id()), true));
+    assert_eq!((ranking.first, ranking.second, ranking.passed), (Some(b.id()), Some(a.id()), Some(c.id())));
 }

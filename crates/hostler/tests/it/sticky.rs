@@ -1,6 +1,8 @@
 //! Clients that stay with one of several members (`sticky`), and two Hostlers in front of the same members.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hostler_testkit::{ReceivedAnswer, Site, Upstream, UpstreamPlan, eventually, ok, upstream};
 use http::Request;
@@ -122,6 +124,41 @@ async fn a_member_that_cannot_be_reached_loses_its_clients_and_the_app_is_told()
     let settled = with_cookie(&site, &cookie(&moved)).await.text();
     assert_eq!(format!("{settled} gone"), moved.text());
     assert_eq!(with_cookie(&site, &cookies["two"]).await.text(), "two");
+}
+
+#[tokio::test]
+async fn a_request_that_reaches_its_own_member_after_all_has_not_moved() {
+    let healthy = Arc::new(AtomicBool::new(false));
+    let is_healthy = healthy.clone();
+    let member = upstream().script(move |seen| {
+        let moved = seen.field("x-hostler-moved").unwrap_or_default();
+        match seen.target() == "/health" && !is_healthy.load(Ordering::Relaxed) {
+            true => hostler_testkit::text("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
+            false => ok(format!("one {moved}").trim_end()),
+        }
+    });
+    let member = member.start().await;
+    let checks = "path = '/health'\ninterval = '50ms'\nunhealthy = 1\nhealthy = 1\n";
+    let pool = "request_timeout = '2m'\nqueue.timeout = '1m'\n";
+    let config = format!(
+        "{}{pool}[pools.app.health_check]\n{checks}",
+        text(std::slice::from_ref(&member), "'address'")
+    );
+    let site = site(&config).start().await;
+    let shows = async |key: &str, value: serde_json::Value| {
+        let what = format!("{key} to be {value}");
+        eventually(&what, async || {
+            let pool = site.pool("app").await;
+            (pool[key] == value || pool["members"][0][key] == value).then_some(())
+        })
+        .await;
+    };
+    shows("unhealthy", true.into()).await;
+    let mut client = site.begin("/").await;
+    shows("queue_length", 1.into()).await;
+    healthy.store(true, Ordering::Relaxed);
+    client.answer().await.assert_ok("one");
+    assert_eq!(site.pool("app").await["sticky"]["moved"]["gone"], 0);
 }
 
 #[tokio::test]

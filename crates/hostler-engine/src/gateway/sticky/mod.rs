@@ -153,10 +153,11 @@ impl Stickiness {
         let ranking =
             pool.rank(|endpoint| rendezvous::score(key, rendezvous::hash(endpoint.label.as_bytes())));
         Stay {
+            home: ranking.passed.or(ranking.first),
             bound: ranking.first,
             next: ranking.second,
             wait: Some(self.wait),
-            moved: ranking.passed.then_some(Moved::Gone),
+            moved: ranking.passed.map(|_| Moved::Gone),
             ..Stay::default()
         }
     }

@@ -18,7 +18,9 @@ const PEEKED: usize = 256;
 /// Where a request belongs, and what is still to be done for it.
 #[derive(Default)]
 pub(in super::super) struct Stay {
-    /// The member of its client.
+    /// The member of its client, also if that gets no requests.
+    pub home: Option<MemberId>,
+    /// The member for which it waits: that one, or the next one in the order of its client.
     pub bound: Option<MemberId>,
     /// The member that gets it next if that one is busy.
     pub next: Option<MemberId>,
@@ -69,7 +71,7 @@ impl Moved {
 impl Stay {
     /// It belongs to this member.
     pub fn with(member: MemberId, wait: Option<Duration>) -> Self {
-        Self { bound: Some(member), wait, ..Self::default() }
+        Self { home: Some(member), bound: Some(member), wait, ..Self::default() }
     }
 
     /// Its member is gone.
@@ -91,7 +93,9 @@ impl Stay {
         was_busy: impl FnOnce(MemberId) -> bool,
         exchange: &mut Exchange,
     ) -> Option<Moved> {
-        if let Some(bound) = self.bound.filter(|bound| *bound != lease.member()) {
+        if self.home == Some(lease.member()) {
+            self.come_home(exchange);
+        } else if let Some(bound) = self.bound.filter(|bound| *bound != lease.member()) {
             self.moved = Some(if was_busy(bound) { Moved::Busy } else { Moved::Gone });
         }
         if self.begins_session || self.cookie != CookieNeed::None {
@@ -102,6 +106,14 @@ impl Stay {
         exchange.to_member.own.push(Edit::Set(Cow::Borrowed(MOVED), word.into()));
         exchange.log_facts.moved = Some(word);
         (!std::mem::replace(&mut self.counted, true)).then_some(moved)
+    }
+
+    /// It is at the member of its client after all: that gets requests again, or a try at another member has failed.
+    fn come_home(&mut self, exchange: &mut Exchange) {
+        if self.moved.take().is_some() {
+            exchange.to_member.own.retain(|edit| !matches!(edit, Edit::Set(name, _) if name == MOVED));
+            exchange.log_facts.moved = None;
+        }
     }
 
     /// The client gets a cookie with this answer. A request that moved only because its member was busy keeps its cookie: the state of
