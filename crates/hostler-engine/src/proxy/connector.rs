@@ -134,7 +134,8 @@ impl Connector {
             Ok(address) => vec![SocketAddr::new(address, *port)],
             Err(_) => {
                 let (host, port) = (host.clone(), *port);
-                self.names.get(async move { look_up(&host, port).await }, until).await?
+                let found = self.names.get(async move { look_up(&host, port).await }, until).await;
+                found.map_err(Failure::undecided)?
             }
         };
         opened_by(until, Stream::connect_to(addresses)).await
@@ -213,6 +214,7 @@ mod tests {
                 let connector = Connector::from(Address::Tcp(host.into(), silent.port()));
                 let connected = connector.connect(MemberProtocol::Http1, Duration::from_millis(10)).await;
                 let failure = connected.unwrap_err();
+                assert_eq!(failure.leaves_open(), !is_silent, "{host}: {failure}");
                 let Failure::Unreachable(error) = failure else { panic!("{host}: {failure}") };
                 assert_eq!(error.kind() == io::ErrorKind::TimedOut, is_silent, "{host}: {error}");
             }

@@ -50,7 +50,20 @@ pub enum Failure {
     Body(BodyError),
 }
 
+/// An error that leaves open whether the member is there: its name led to no address, or other requests were connecting all the time.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Undecided(io::Error);
+
 impl Failure {
+    /// The same error, for [`Self::leaves_open`]. One for which a file descriptor is missing stays as it is.
+    pub(super) fn undecided(error: io::Error) -> io::Error {
+        match Errno::from_io_error(&error) {
+            Some(Errno::MFILE | Errno::NFILE) => error,
+            _ => io::Error::new(error.kind(), Undecided(error)),
+        }
+    }
+
     /// Why a connection could not be made.
     pub(super) fn to_connect(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
@@ -72,6 +85,12 @@ impl Failure {
     /// The member has answered, but not in HTTP. The request is never sent again.
     pub fn is_bad_answer(&self) -> bool {
         matches!(self, Self::BadAnswer(_))
+    }
+
+    /// No connection could be made, and perhaps the member has nothing to do with that.
+    pub fn leaves_open(&self) -> bool {
+        let Self::Unreachable(error) = self else { return false };
+        error.get_ref().is_some_and(|inner| inner.is::<Undecided>())
     }
 
     /// It says nothing about the member: there was no connection to it, for a reason of our own.

@@ -23,7 +23,7 @@ use super::key::RouteKey;
 use super::registry::{Departure, Registry, RouteChange, RouteOptions};
 use super::room::RouteRoom;
 use super::words::Balancing;
-use crate::request::{PlatformRules, RegisteredRoute, SharedPresence};
+use crate::request::{MemberFault, PlatformRules, RegisteredRoute, SharedPresence};
 
 /// The slots of a member without a limit: more than there can be connections.
 const NO_LIMIT: usize = 1 << 24;
@@ -71,6 +71,7 @@ pub struct ServedRoute {
 pub(super) struct AddressFailed {
     pub route: Arc<RouteKey>,
     pub member: MemberId,
+    pub fault: MemberFault,
 }
 
 pub(super) struct Pools {
@@ -244,7 +245,7 @@ impl Pools {
             }
             // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
             Departure::Silent => room.keep(address, membership.give_up()),
-            Departure::Failed => room.keep(address, membership.leave_tunnels()),
+            Departure::Failed | Departure::Unfound => room.keep(address, membership.leave_tunnels()),
         }
         room.members.is_empty()
     }
@@ -292,9 +293,9 @@ impl Pools {
             context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
             has_route_service: has_service,
             presence,
-            on_failed: Some(Arc::new(move |member| {
+            on_failed: Some(Arc::new(move |member, fault| {
                 // The receiver is gone only when the program stops.
-                let _ = failed.send(AddressFailed { route: whose.clone(), member });
+                let _ = failed.send(AddressFailed { route: whose.clone(), member, fault });
             })),
         };
         let target = PoolTargetSettings {

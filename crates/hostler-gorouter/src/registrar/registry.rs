@@ -4,6 +4,7 @@
 mod due;
 mod figures;
 mod inherited;
+mod leaving;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -89,6 +90,8 @@ pub enum Departure {
     Unregistered,
     Silent,
     Failed,
+    /// It was silent, and the lookup of its name has failed.
+    Unfound,
 }
 
 /// The routes of one host, sorted by path. Most hosts have one route, so a list is smaller than a tree or a hash table.
@@ -202,16 +205,6 @@ impl Registry {
         let keys = self.takes(message).then(|| keys(message, self.rules.folds_paths, &mut Vec::new()));
         let address = facts::address(&message.host, message.chosen_port());
         keys.into_iter().flatten().map(|key| (key, address.as_str().into())).collect()
-    }
-
-    /// A member leaves although it has sent no message. If it has failed, it leaves only with TLS, because then it never becomes stale.
-    pub fn leave(&mut self, key: RouteKey, address: &str, why: Departure, now: Instant) -> Vec<RouteChange> {
-        let mut changes = Vec::new();
-        let member = self.entry(&key).and_then(|entry| entry.member(address));
-        if member.is_some_and(|member| member.facts.tls || why != Departure::Failed) {
-            self.remove(key, address, why, now, &mut changes);
-        }
-        changes
     }
 
     /// Clients can register over the connection with this number. If it is a new one, the time of every member starts again: between two

@@ -16,6 +16,7 @@ use super::message::Registration;
 use super::pools::{AddressFailed, Pools, ServedRoute};
 use super::registry::{Departure, Registry, RouteChange};
 use super::words::IgnoredPart;
+use crate::request::MemberFault;
 
 /// Replaces the routes of these hosts. A host without routes is removed.
 pub type Publish = Box<dyn FnMut(Vec<(HostPattern, Vec<ServedRoute>)>) + Send>;
@@ -141,8 +142,11 @@ impl RegistrarState {
 
     pub fn remove_failed(&mut self, failed: &AddressFailed) {
         let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
-        let changes =
-            self.registry.leave((*failed.route).clone(), &address, Departure::Failed, Instant::now());
+        let why = match failed.fault {
+            MemberFault::Unfit => Departure::Failed,
+            MemberFault::Unfound => Departure::Unfound,
+        };
+        let changes = self.registry.leave((*failed.route).clone(), &address, why, Instant::now());
         self.apply((changes, Vec::new()));
     }
 

@@ -6,12 +6,14 @@ use hostler_engine::exchange::{Body, Exchange};
 use hostler_engine::proxy::{self, Failure};
 use hostler_wire::{CallError, HeadError};
 
+use super::route::MemberFault;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryDecision {
     /// Another member may be asked.
     pub again: bool,
-    /// The member is not the one that was registered. If it uses TLS, it leaves its route.
-    pub unfit: bool,
+    /// Why the member may leave its route.
+    pub fault: Option<MemberFault>,
 }
 
 /// Gorouter's table of retryable failures. Without `compat` more requests are repeated: all that RFC 9110 section 9.2.2 allows, however
@@ -31,7 +33,12 @@ pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> R
         | Failure::TimedOut
         | Failure::Body(_) => false,
     };
-    RetryDecision { again, unfit: failure.was_never_sent() && !failure.is_by_hostler() }
+    let fault = match failure.leaves_open() {
+        true => MemberFault::Unfound,
+        false => MemberFault::Unfit,
+    };
+    let is_its_own = failure.was_never_sent() && !failure.is_by_hostler();
+    RetryDecision { again, fault: is_its_own.then_some(fault) }
 }
 
 /// A request without a body that is GET, HEAD, OPTIONS or TRACE, or has an idempotency key.

@@ -133,10 +133,8 @@ impl RegisteredRoute {
             registered.note_failed();
         }
         let verdict = failure::verdict(failure, exchange, compat);
-        if verdict.unfit
-            && let Some(on_failed) = &self.on_failed
-        {
-            on_failed(member);
+        if let (Some(fault), Some(on_failed)) = (verdict.fault, &self.on_failed) {
+            on_failed(member, fault);
         }
         // An attempt that sent nothing does not count. With `compat` it does, as with gorouter.
         let attempts = if compat { exchange.log_facts.attempts } else { sends };

@@ -20,5 +20,5 @@ pub(crate) use facts::{Registered, registered};
 pub(crate) use heads::{forwarded_for, forwarded_proto};
 pub use objection::OBJECTIONS;
 pub use presence::SharedPresence;
-pub use route::{OnFailed, RegisteredRoute};
+pub use route::{MemberFault, OnFailed, RegisteredRoute};
 pub use rules::PlatformRules;

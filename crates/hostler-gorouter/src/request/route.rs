@@ -7,9 +7,17 @@ use hostler_dispatch::MemberId;
 use super::presence::SharedPresence;
 use super::rules::PlatformRules;
 
-/// Called when a member fails in a way that removes it from its route, although it is never removed by age (a member with TLS). Called on
-/// the data plane: must neither block nor use the pool.
-pub type OnFailed = Arc<dyn Fn(MemberId) + Send + Sync>;
+/// Why a member may leave its route, if it uses TLS and so never becomes stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberFault {
+    /// It is not the one that was registered, or it is not there.
+    Unfit,
+    /// Whether it is there is open, for example because no name server has answered.
+    Unfound,
+}
+
+/// Called when no connection to a member could be made. Called on the data plane: must neither block nor use the pool.
+pub type OnFailed = Arc<dyn Fn(MemberId, MemberFault) + Send + Sync>;
 
 /// What a route has only if it is registered. The registrar makes one for each route; `rules` is shared.
 pub struct RegisteredRoute {

@@ -109,7 +109,8 @@ impl Http2Connections {
         let until = Instant::now() + time_limit;
         let turns = if need == BodyNeed::AsRead { &self.own_turns } else { &self.turn };
         let Ok(_turn) = timeout_at(until, turns.acquire()).await else {
-            let late = || Failure::Unreachable(std::io::ErrorKind::TimedOut.into());
+            // Perhaps the request whose turn it is waits for a name server.
+            let late = || Failure::Unreachable(Failure::undecided(std::io::ErrorKind::TimedOut.into()));
             return self.share(need).ok_or_else(late);
         };
         if let Some(permit) = self.find(need) {

@@ -199,6 +199,29 @@ fn a_member_with_tls_leaves_only_when_it_unregisters_or_fails() {
 }
 
 #[test]
+fn a_member_with_tls_whose_name_is_not_found_leaves_only_if_its_client_is_silent_too() {
+    let mut told = told(rules());
+    let tls = A.replace("\"port\"", "\"tls_port\"");
+    told.register(&tls);
+    let unfound = |told: &mut Told| {
+        let key = RouteKey::parse("a.test", false).unwrap();
+        let changes = told.registry.leave(key, "10.0.0.1:80", Departure::Unfound, told.now);
+        changes.iter().map(show).collect::<Vec<_>>()
+    };
+    told.after(119, true);
+    told.register(&tls);
+    told.after(120, true);
+    assert_eq!(unfound(&mut told), [""; 0], "its client has registered it again");
+    told.after(10, false);
+    assert_eq!(unfound(&mut told), [""; 0], "its client cannot register it");
+    told.after(0, true);
+    told.after(120, true);
+    assert_eq!(unfound(&mut told), [""; 0], "its time has started again");
+    told.after(1, true);
+    assert_eq!(unfound(&mut told), ["a.test - 10.0.0.1:80 Unfound"]);
+}
+
+#[test]
 fn no_member_is_pruned_while_nats_is_away_and_all_times_start_again_when_it_is_back() {
     let mut told = told(rules());
     told.register(A);

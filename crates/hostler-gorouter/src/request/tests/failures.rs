@@ -61,8 +61,19 @@ async fn an_unsent_request_goes_to_another_member_with_any_method() {
             ["inst-B"],
             "the fields for the other member are gone"
         );
-        assert_eq!(*edge.failed.lock().unwrap(), [gone.id()]);
+        assert_eq!(*edge.failed.lock().unwrap(), [(gone.id(), MemberFault::Unfit)]);
     }
+}
+
+#[tokio::test]
+async fn that_the_lookup_of_a_name_fails_says_not_that_the_member_is_gone() {
+    let edge = edge_with(config::Platform::default(), long_bench(), false);
+    let b = named("b").await;
+    // For such a name no server is asked.
+    let unfound = edge.pool.join(edge.endpoint("\0:1", instance("unfound", "0")), 10);
+    let _b = edge.join(&b, instance("inst-B", "1"));
+    edge.get("").await.assert(200, "b");
+    assert_eq!(*edge.failed.lock().unwrap(), [(unfound.id(), MemberFault::Unfound)]);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use hostler_dispatch::{BackoffSettings, MemberChoice, MemberId, Membership, Pool
 use hostler_testkit::{Seen, Step, Upstream, no_upstream, ok, text, upstream};
 use hostler_wire::{Address, BodyLength, Fields, Limits, ResponseHead, Whole};
 
-use super::{PlatformRules, RegisteredRoute, forwarded_for, forwarded_proto, registered};
+use super::{MemberFault, PlatformRules, RegisteredRoute, forwarded_for, forwarded_proto, registered};
 use hostler_engine::exchange::{
     BodyError, Connections, Downstream, Edits, Exchange, Instance, MemoryBudget, Scheme, Sweep, Trust,
 };
@@ -36,7 +36,7 @@ struct Edge {
     meter: Arc<Meter>,
     connections: Arc<Connections>,
     sweep: Sweep,
-    failed: Arc<Mutex<Vec<MemberId>>>,
+    failed: Arc<Mutex<Vec<(MemberId, MemberFault)>>>,
 }
 
 /// What the client got.
@@ -88,14 +88,14 @@ fn edge_below(path: &str, settings: config::Platform, pool: PoolSettings, has_ro
     health.watch(Vec::new());
     let rules = Arc::new(PlatformRules::new(settings, health.clone()));
     let (pool, meter) = (Pool::new("app.test", pool), Arc::new(Meter::new(1)));
-    let failed: Arc<Mutex<Vec<MemberId>>> = Arc::default();
+    let failed: Arc<Mutex<Vec<(MemberId, MemberFault)>>> = Arc::default();
     let told = failed.clone();
     let kind = RegisteredRoute {
         rules: rules.clone(),
         context_path: path.into(),
         has_route_service,
         presence: Arc::default(),
-        on_failed: Some(Arc::new(move |member| told.lock().unwrap().push(member))),
+        on_failed: Some(Arc::new(move |member, fault| told.lock().unwrap().push((member, fault)))),
     };
     let route = route(kind, pool.clone(), meter.clone());
     let table: Table<Arc<Route>> = [("app.test".parse().unwrap(), Arc::new(route))].into_iter().collect();
