@@ -92,7 +92,8 @@ pub(super) async fn call_within<D: Downstream>(
             // The request may kill the next worker too: other requests get a slot first.
             queue_wait.give_up_place();
         }
-        let failed = FailedAttempt { failure, member, sends, preference: queue_wait.preference };
+        let (preference, pool) = (queue_wait.preference, &target.pool);
+        let failed = FailedAttempt { failure, member, sends, preference, pool };
         let next = policy.judge(failed, exchange)?;
         queue_wait.preference = next.preference;
         if next.gives_up_place {
@@ -205,7 +206,7 @@ impl RetryPolicy for ConfiguredRetry {
 
     fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}
 
-    fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
+    fn judge(&self, failed: FailedAttempt<'_>, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
         let FailedAttempt { failure, sends, preference, .. } = failed;
         let again = |why| Ok(NextAttempt { preference, gives_up_place: false, why });
         if failure.was_never_sent() && !failure.is_by_hostler() && self.may_send_more(sends) {

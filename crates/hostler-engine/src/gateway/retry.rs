@@ -1,6 +1,6 @@
 //! What a kind of route decides about a call: which members the request is for, and whether it is sent again. Knows no queue.
 
-use hostler_dispatch::{Lease, MemberId, MemberPreference};
+use hostler_dispatch::{Lease, MemberId, MemberPreference, Pool};
 use hostler_wire::ResponseHead;
 use tokio::time::Instant;
 
@@ -33,7 +33,7 @@ pub trait RetryPolicy {
     fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead);
 
     /// Runs after a failed attempt. An error ends the call; `Ok` leads to another attempt.
-    fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal>;
+    fn judge(&self, failed: FailedAttempt<'_>, exchange: &mut Exchange) -> Result<NextAttempt, Refusal>;
 }
 
 /// One attempt: a member has a slot for the request.
@@ -54,13 +54,14 @@ impl Attempt<'_> {
 }
 
 /// An attempt without an answer.
-pub struct FailedAttempt {
+pub struct FailedAttempt<'a> {
     pub failure: Failure,
     pub member: MemberId,
     /// In how many attempts the request may have been worked on, this one included.
     pub sends: u32,
     /// Which members the attempt was for.
     pub preference: MemberPreference,
+    pub pool: &'a Pool<Endpoint>,
 }
 
 /// How a request goes on after an attempt that failed.

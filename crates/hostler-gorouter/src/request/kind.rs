@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::asked_instance::asked_instance;
 use super::facts::{Registered, registered, registered_mut};
 use super::objection::RouterObjection;
+use super::preference::asked_member;
 use super::route::RegisteredRoute;
 use super::{answer, failure, heads};
 
@@ -87,15 +88,16 @@ impl RetryPolicy for RegisteredRoute {
     }
 
     /// A repeated request takes any member, preferably one that it has not tried.
-    fn judge(&self, failed: FailedAttempt, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
-        let FailedAttempt { failure, member, sends, preference } = failed;
+    fn judge(&self, failed: FailedAttempt<'_>, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
+        let FailedAttempt { failure, member, sends, preference, pool } = failed;
         if !self.goes_on(exchange, &failure, member, sends) {
             return Err(failure.into());
         }
         let mut tried = preference.tried;
         tried.add(member);
+        let only = asked_member(exchange, pool, tried)?.or(preference.only);
         Ok(NextAttempt {
-            preference: MemberPreference { tried, wanted: None, near: false, ..preference },
+            preference: MemberPreference { tried, only, wanted: None, near: false, ..preference },
             gives_up_place: is_compat(exchange),
             why: Some(failure.into()),
         })

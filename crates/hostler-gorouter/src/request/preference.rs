@@ -1,7 +1,7 @@
 //! Which member a request prefers, from its cookies or from a header field that names an instance. Knows no calls.
 
 use hostler_config::ZonePreference;
-use hostler_dispatch::{MemberId, MemberPreference, Pool};
+use hostler_dispatch::{MemberId, MemberPreference, Pool, Tried};
 use hostler_engine::exchange::{Exchange, Instance};
 use hostler_engine::gateway::Refusal;
 use hostler_engine::proxy::Endpoint;
@@ -25,8 +25,7 @@ impl RegisteredRoute {
         let preference =
             MemberPreference { present: true, forgiving: compat, near, ..MemberPreference::default() };
         if let Some(asked) = asked_instance(exchange)? {
-            let only = any_of(pool.find_all(|endpoint| of(endpoint).is_some_and(|found| asked.is(found))));
-            return match only {
+            return match asked_member(exchange, pool, Tried::default())? {
                 Some(only) => Ok(MemberPreference { only: Some(only), ..preference }),
                 None if pool.members() == 0 => Err(Refusal::NoMember),
                 None => Err(asked.unknown().into()),
@@ -48,6 +47,20 @@ impl RegisteredRoute {
             (true, None) => Err(RouterObjection::NoNegotiator.into()),
         }
     }
+}
+
+/// A member that the request asks for. Of several, such as all instances of a process, one that gets requests and has not been tried, if there
+/// is one.
+pub(super) fn asked_member(
+    exchange: &Exchange,
+    pool: &Pool<Endpoint>,
+    tried: Tried,
+) -> Result<Option<MemberId>, RouterObjection> {
+    let Some(asked) = asked_instance(exchange)? else { return Ok(None) };
+    let all = pool.find_all(|endpoint| of(endpoint).is_some_and(|found| asked.is(found)));
+    let is_fit = |member: &MemberId| !tried.contains(*member) && pool.takes_bound(*member);
+    let fit: Vec<_> = all.iter().copied().filter(is_fit).collect();
+    Ok(any_of(if fit.is_empty() { all } else { fit }))
 }
 
 fn of(endpoint: &Endpoint) -> Option<&Instance> {

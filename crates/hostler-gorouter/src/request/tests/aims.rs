@@ -87,6 +87,27 @@ async fn a_request_for_an_instance_gets_it_or_a_refusal() {
 }
 
 #[tokio::test]
+async fn of_several_instances_that_a_request_asks_for_one_that_cannot_be_reached_fails_none() {
+    for settings in [config::Platform::default(), gorouter()] {
+        let edge = edge_with(settings, long_bench(), false);
+        let (dead, b) = (no_upstream(), named("b").await);
+        let of_process =
+            || Instance { tags: [("process_id".into(), GUID.into())].into(), ..instance("inst", "0") };
+        let _dead = edge.pool.join(edge.endpoint(&dead, of_process()), 10);
+        let _b = edge.join(&b, of_process());
+        let mut attempts = 0;
+        for asked in ["X-CF-Process-Instance: GUID", "X-CF-App-Instance: GUID:0"] {
+            for _ in 0..8 {
+                let got = edge.get(&format!("{}\r\n", asked.replace("GUID", GUID))).await;
+                got.assert(200, "b");
+                attempts += got.exchange.log_facts.attempts;
+            }
+        }
+        assert!(attempts <= 17, "it is tried once at most: {attempts}");
+    }
+}
+
+#[tokio::test]
 async fn near_members_are_tried_first_and_others_after_a_failure() {
     let settings = config::Platform {
         zone: Some("z1".into()),
