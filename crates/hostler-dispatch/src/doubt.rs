@@ -72,6 +72,22 @@ impl<E> Roster<E> {
         self.edit(id, set)?
     }
 
+    /// Ejection never takes the last member out. If no member gets requests any more, because the others have left, are unhealthy or cannot be
+    /// reached, the ejection that would end first ends now. Its member stays in doubt: it gets one request at a time until it answers.
+    /// `has_failed`: a connection has just failed, and a member whose last one has failed would be tried again and again.
+    pub fn keep_one(&mut self, has_failed: bool, now: Instant) {
+        if self.totals().out == 0 || self.present().any(|state| !state.is_out(now)) {
+            return;
+        }
+        let may_return = |state: &&MemberState<E>| {
+            state.ejections > 0 && !state.unhealthy && !(has_failed && state.out_of_reach)
+        };
+        let first = self.present().filter(may_return).min_by_key(|state| state.ejected_until);
+        if let Some(first) = first.map(|state| state.member.id) {
+            self.edit(first, |state| state.ejected_until = Some(now));
+        }
+    }
+
     /// The member gets no requests until the returned time, unless it answers another request before. This does not count as a
     /// failure.
     pub fn suspend(&mut self, id: MemberId, now: Instant) -> Instant {

@@ -147,6 +147,9 @@ impl<E> PoolInner<E> {
         self.change(|state, now| {
             state.counters.member_failures += 1;
             let until = state.roster.back_off(grant, now);
+            if until.is_some() {
+                state.roster.keep_one(true, now);
+            }
             state.take_unused(grant, now);
             let untaken = if until.is_some() { put_out(state, grant.member.id, now) } else { Vec::new() };
             (until, untaken)
@@ -219,6 +222,9 @@ impl<E> PoolInner<E> {
             let changed = state.roster.set_health(id, healthy);
             let became_unhealthy = changed.is_some() && !healthy;
             state.counters.unhealthy += u64::from(became_unhealthy);
+            if became_unhealthy {
+                state.roster.keep_one(false, now);
+            }
             (changed, if became_unhealthy { put_out(state, id, now) } else { Vec::new() })
         });
         drop(untaken);
@@ -234,6 +240,7 @@ impl<E> PoolInner<E> {
             let untaken = put_out(state, id, now);
             let bound_until = serves_bound.then(|| now + state.roster.settings().bound_drain);
             state.roster.leave(id, bound_until);
+            state.roster.keep_one(false, now);
             untaken
         });
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::advance;
 
 use super::*;
-use crate::{EjectSettings, MemberPreference};
+use crate::{EjectSettings, MemberPreference, Membership};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -95,6 +95,47 @@ async fn a_member_with_one_slot_is_ejected_by_one_timeout_and_one_member_always_
     let never = pool_that_ejects(0);
     let _members = ["a", "b"].map(|name| never.join(name, 1));
     assert_eq!(lease(&never).strike(), None);
+}
+
+/// A pool of two members, the first of which is ejected.
+fn pool_with_an_ejected_member() -> (Pool<&'static str>, [Membership<&'static str>; 2]) {
+    let pool = pool_that_ejects(1);
+    let members = ["slow", "other"].map(|name| pool.join(name, 9));
+    lease_of(&pool, "slow").strike().unwrap();
+    (pool, members)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ejection_ends_when_no_other_member_gets_requests_any_more() {
+    let (pool, [_slow, other]) = pool_with_an_ejected_member();
+    drop(other);
+    let trial = lease(&pool);
+    assert!(*trial == "slow" && trial.was_ejected());
+    let mut request = waiting(&pool);
+    request.assert_waits();
+    assert!(trial.reached());
+    drop(trial);
+    request.assert_served();
+    let (pool, [_slow, other]) = pool_with_an_ejected_member();
+    other.set_health(false);
+    assert_eq!(*lease(&pool), "slow");
+    let (pool, _members) = pool_with_an_ejected_member();
+    lease_of(&pool, "other").end(LeaseEnding::Unreachable);
+    assert_eq!(*lease(&pool), "slow");
+    let (pool, [_slow, other]) = pool_with_an_ejected_member();
+    let _third = pool.join("third", 9);
+    drop(other);
+    assert!((0..9).all(|_| *lease(&pool) == "third"), "while another one gets requests, it goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_member_is_not_tried_again_at_once_if_it_cannot_be_reached() {
+    let (pool, [_slow, other]) = pool_with_an_ejected_member();
+    advance(10 * SECOND).await;
+    let trial = lease_of(&pool, "slow");
+    drop(other);
+    trial.end(LeaseEnding::Unreachable);
+    waiting(&pool).assert_waits();
 }
 
 #[tokio::test(start_paused = true)]
