@@ -60,7 +60,7 @@ struct Joined {
 }
 
 pub(super) fn start_all(config: &Config, pool_context: &PoolContext) -> Result<Vec<RunningPool>, StartError> {
-    config.pools.iter().map(|pool| RunningPool::start(config, pool, pool_context)).collect()
+    config.pools.iter().map(|pool| RunningPool::start(config, pool, pool_context, None)).collect()
 }
 
 /// Fails if a pool is paused that has a `fate`: what would become of it with the requests that it holds. The error is half a sentence.
@@ -76,22 +76,27 @@ pub(super) fn keep_pauses(
 }
 
 impl RunningPool {
-    /// Starts a pool. Its workers are booting when this returns.
+    /// Starts a pool. Its workers are booting when this returns. `before`: the pool that it replaces. What is known of clients stays: how much
+    /// of their limits they have used, and where their sessions are.
     pub fn start(
         config: &Config,
         written: &config::Pool,
         pool_context: &PoolContext,
+        before: Option<&Self>,
     ) -> Result<Self, StartError> {
+        let limit = before.and_then(|pool| pool.rate_limit.as_ref());
+        let hedging = before.and_then(|pool| pool.hedging.as_ref());
+        let stickiness = before.and_then(|pool| pool.sticky.as_deref());
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
             poison: Arc::new(poison(&name, (config, written), pool_context, None)),
-            sticky: sticky(&name, written, pool_context, None),
+            sticky: sticky(&name, written, pool_context, stickiness),
             fair: FairKeys::new(&written.queue.fair, None),
             costs: ExpectedCosts::new(written.queue.short_first, None),
             low: low_requests(&written.queue.low),
-            rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), None),
-            hedging: Hedging::new(written.hedge.as_ref(), None),
+            rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), limit),
+            hedging: Hedging::new(written.hedge.as_ref(), hedging),
             name,
             meter: Arc::new(Meter::new(pool_context.threads)),
             newest_release: Arc::default(),

@@ -203,7 +203,7 @@ async fn start_new(
             change.pools.push(pool);
             continue;
         }
-        let pool = RunningPool::start(newer, written, &running.pool_context);
+        let pool = RunningPool::start(newer, written, &running.pool_context, known);
         let pool = pool.map_err(|error| format!("pool {}: {error}; nothing has changed", written.name))?;
         change.started.push(pool.name.clone());
         change.unlisted.extend(UnlistedPool::enter(running, &pool));

@@ -7,8 +7,8 @@ use http::Request;
 use tokio::time::Instant;
 
 use crate::http2::talk;
-use crate::in_front_of;
 use crate::metrics::samples;
+use crate::{in_front_of, site};
 
 /// A route to the pool with this limit.
 fn limited(limit: &str) -> String {
@@ -223,6 +223,21 @@ async fn a_reload_keeps_the_buckets_of_a_limit_that_stays() {
     site.rewrite(&format!("{pool}{}", limited("requests = 2, per = '1h'")));
     site.command(&["reload"]).await.assert_exit(0);
     site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_reload_that_starts_a_pool_anew_keeps_the_buckets_of_its_limit() {
+    let app = upstream().start().await;
+    let pool = format!(
+        "[pools.app]\nmembers = ['{}']\nrate_limit = {{ requests = 1, per = '1h' }}\n",
+        app.address()
+    );
+    let site = site(&pool).start().await;
+    site.get("/").await.assert_ok("ok");
+    // Its connections are useless for the other protocol.
+    site.rewrite(&format!("{pool}protocol = 'http2'\n"));
+    site.command(&["reload"]).await.assert_exit(0);
+    site.get("/").await.assert_refused(429, "rate_limited");
 }
 
 #[tokio::test]

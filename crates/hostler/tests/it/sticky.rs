@@ -226,6 +226,10 @@ async fn a_session_of_engine_io_goes_to_the_member_that_began_it() {
         assert_eq!(strays == 0, stays, "{sticky}: {strays} strays");
         if stays {
             assert_eq!(site.pool("app").await["sticky"]["sessions"], 6);
+            // A pool that starts anew, because it connects in another way, still knows where they are.
+            site.rewrite(&format!("{}protocol = 'http2'\n", text(&members, sticky)));
+            site.command(&["reload"]).await.assert_exit(0);
+            assert_eq!(site.pool("app").await["sticky"]["sessions"], 6);
         } else {
             assert!(site.pool("app").await["sticky"].is_null());
         }
