@@ -112,7 +112,7 @@ impl Connector {
             (Stream::Tcp(stream), Some(tls)) => {
                 let is_second_choice = protocol != self.protocol;
                 let shaking = timeout_at(until, tls.handshake(stream, protocol, is_second_choice)).await;
-                shaking.unwrap_or_else(|_| Err(TlsFault::Handshake.with("no handshake in time")))
+                shaking.unwrap_or_else(|_| Err(TlsFault::late()))
             }
             (_, Some(_)) => Err(TlsFault::Handshake.with("TLS to a member is possible only over TCP")),
         }

@@ -1,6 +1,5 @@
 //! The end of a call: what each ending does to the connection, the slot and the statistics. Knows no retries and no client protocol.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -238,10 +237,7 @@ pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) ->
     let Some(lease) = lease.filter(|_| !failure.is_by_hostler()) else { return failure };
     let how = match &failure {
         failure if failure.was_never_sent() => {
-            // A member that was silent while we connected will be silent again: it is gone or overloaded.
-            let is_silent =
-                matches!(failure, Failure::Unreachable(error) if error.kind() == ErrorKind::TimedOut);
-            if is_silent
+            if failure.was_silence()
                 && !lease.is_ours()
                 && let Some(out) = lease.strike()
             {

@@ -93,6 +93,15 @@ impl Failure {
         error.get_ref().is_some_and(|inner| inner.is::<Undecided>())
     }
 
+    /// The member was silent while Hostler connected, and will be silent again: it is gone or overloaded.
+    pub(super) fn was_silence(&self) -> bool {
+        match self {
+            Self::Unreachable(error) => error.kind() == io::ErrorKind::TimedOut,
+            Self::Tls(TlsFault::Handshake, why) => why == LATE_HANDSHAKE,
+            _ => false,
+        }
+    }
+
     /// It says nothing about the member: there was no connection to it, for a reason of our own.
     pub fn is_by_hostler(&self) -> bool {
         matches!(self, Self::NoDescriptor(_))
@@ -131,7 +140,15 @@ pub enum TlsFault {
     Handshake,
 }
 
+/// The details of a handshake that has not ended in time.
+const LATE_HANDSHAKE: &str = "no handshake in time";
+
 impl TlsFault {
+    /// The handshake has not ended in time.
+    pub(super) fn late() -> Failure {
+        Self::Handshake.with(LATE_HANDSHAKE)
+    }
+
     /// This fault as a [`Failure`], with details.
     pub(super) fn with(self, detail: impl fmt::Display) -> Failure {
         Failure::Tls(self, detail.to_string())

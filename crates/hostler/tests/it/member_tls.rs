@@ -131,6 +131,8 @@ async fn a_member_that_never_finishes_the_handshake_is_given_up_after_connect_ti
     let config = format!("pools.app.connect_timeout = \"100ms\"\n{SHORT_QUEUE_TIMEOUT}");
     let site = trusting(&authority(), &config).with_member("app", &member).start().await;
     assert!(refused(&site, "member_handshake").await.contains("in time"));
+    // It counts as one that accepts no connection in time: with others beside it, it would be ejected.
+    assert!(site.pool("app").await["counters"]["member_timeouts"].as_u64() > Some(0));
 }
 
 #[tokio::test]
