@@ -1,8 +1,9 @@
 //! How applications read a path: in normal form, or in another way. Knows no routes.
 //!
-//! Some applications do not resolve dot segments, some decode slashes, some stop at a semicolon. `Marks` tells in one pass over a path whether
-//! it has more than one reading.
+//! Some applications do not resolve dot segments, some decode slashes, some stop at a semicolon or leave parameters out. `Marks` tells in one
+//! pass over a path whether it has more than one reading.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use percent_encoding::percent_decode;
@@ -155,12 +156,22 @@ enum Slashes {
     DecodedLast,
 }
 
+/// How semicolons are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Semicolons {
+    Plain,
+    /// The path ends at the first one.
+    End,
+    /// One begins a parameter, which is no part of its segment: `/a;x/..;/b` is `/a/../b`. Java's servers do so (Tomcat, Jetty).
+    Parameter,
+}
+
 /// One way to read a path.
 #[derive(Clone, Copy)]
 struct PathReading {
     slashes: Slashes,
     keeps_dots: bool,
-    stops_at_semicolon: bool,
+    semicolons: Semicolons,
     merges_slashes: bool,
 }
 
@@ -210,8 +221,13 @@ fn leaves(path: &[u8], prefix: &[u8]) -> bool {
 
 fn readings(path: &[u8]) -> impl Iterator<Item = PathReading> {
     let choices = |is_there: bool| if is_there { &[false, true][..] } else { &[false][..] };
-    let semicolons = choices(memchr::memchr(b';', path).is_some());
-    let doubles = choices(memchr::memmem::find(path, b"//").is_some() || has_encoded_mark(path));
+    let semicolons = match memchr::memchr(b';', path) {
+        Some(_) => &[Semicolons::Plain, Semicolons::End, Semicolons::Parameter][..],
+        None => &[Semicolons::Plain][..],
+    };
+    // Without its parameters, `/;x/a` has two slashes as well.
+    let has = |text: &[u8]| memchr::memmem::find(path, text).is_some();
+    let doubles = choices(has(b"//") || has(b"/;") || has_encoded_mark(path));
     let ways = [
         (Slashes::Encoded, true),
         (Slashes::Encoded, false),
@@ -220,11 +236,11 @@ fn readings(path: &[u8]) -> impl Iterator<Item = PathReading> {
         (Slashes::DecodedLast, false),
     ];
     ways.into_iter().flat_map(move |(slashes, keeps_dots)| {
-        semicolons.iter().flat_map(move |&stops_at_semicolon| {
+        semicolons.iter().flat_map(move |&semicolons| {
             doubles.iter().map(move |&merges_slashes| PathReading {
                 slashes,
                 keeps_dots,
-                stops_at_semicolon,
+                semicolons,
                 merges_slashes,
             })
         })
@@ -234,8 +250,17 @@ fn readings(path: &[u8]) -> impl Iterator<Item = PathReading> {
 impl PathReading {
     fn of(self, path: &[u8], folds: bool, into: &mut Vec<u8>) {
         into.clear();
-        let semicolon = memchr::memchr(b';', path).filter(|_| self.stops_at_semicolon);
-        let mut rest = &path[..semicolon.unwrap_or(path.len())];
+        let until_semicolon = |part: &[u8]| memchr::memchr(b';', part).unwrap_or(part.len());
+        let path = match self.semicolons {
+            Semicolons::Plain => Cow::Borrowed(path),
+            Semicolons::End => Cow::Borrowed(&path[..until_semicolon(path)]),
+            Semicolons::Parameter => {
+                let segments = path.split(|&byte| byte == b'/');
+                let plain: Vec<_> = segments.map(|segment| &segment[..until_semicolon(segment)]).collect();
+                Cow::Owned(plain.join(&b'/'))
+            }
+        };
+        let mut rest = &*path;
         let slash = if self.slashes == Slashes::Decoded { b'/' } else { ENCODED_SLASH };
         while let Some(at) = memchr::memchr(b'%', rest) {
             into.extend_from_slice(&rest[..at]);
@@ -338,7 +363,9 @@ mod tests {
     fn every_reading_of_a_path_is_listed() {
         assert_eq!(all("/a/../b"), ["/a/../b", "/b"]);
         assert_eq!(all("/a/%2e%2E%2fb/.."), ["/", "/a/", "/a/..%2Fb/..", "/a/../b/.."]);
-        assert_eq!(all("/a;x/b"), ["/a", "/a;x/b"]);
+        assert_eq!(all("/a;x/b"), ["/a", "/a/b", "/a;x/b"]);
+        assert_eq!(all("/a/..;x/b"), ["/", "/a/..", "/a/../b", "/a/..;x/b", "/b"]);
+        assert_eq!(all("/;x/b"), ["/", "//b", "/;x/b", "/b"]);
         assert_eq!(all("/a//b%zz%41"), ["/a//b%zzA", "/a/b%zzA"]);
     }
 

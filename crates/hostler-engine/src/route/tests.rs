@@ -82,6 +82,9 @@ fn a_path_that_apps_read_as_paths_of_different_routes_is_ambiguous() {
         "/admin%2Fx",
         "/admin;a=b/x",
         "/admin;a",
+        "/x/..;/admin",
+        "/;x/admin/y",
+        "/api/;x/admin",
         "/api//admin",
         "/api/.//admin",
     ] {

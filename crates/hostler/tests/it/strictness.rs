@@ -251,6 +251,8 @@ async fn a_path_that_apps_read_in_different_ways_cannot_bypass_a_route() {
         "/admin/%2e%2e%2fx/..",
         "/x/..%5cadmin",
         "/admin;a=b/x",
+        "/x/..;/admin/x",
+        "/;x/admin/x",
         "//admin/x",
         "//host/admin/x",
         "/v1//admin/x",
