@@ -63,6 +63,10 @@ pub struct Server {
     ///
     /// Over it, Hostler answers 408 (`body_timeout`) and closes the connection. Raise it for clients that stop for
     /// a long time during an upload.
+    ///
+    /// On a route with `buffer = "none"`, a client whose response has begun may pause, and send slowly, in a body
+    /// without a length, such as the messages of a gRPC stream: then `response_idle_timeout` limits the time in
+    /// which neither side sends anything.
     pub body_timeout: Period,
     /// The lowest average speed, in bytes a second, at which a client must send a request body.
     ///

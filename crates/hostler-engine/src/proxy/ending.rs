@@ -158,9 +158,9 @@ impl Call {
         self.is_uploading() && !self.link.has_unsent() && !self.link.has_send_failed()
     }
 
-    /// How many bytes of the request the member has taken. None while it waits for the client to send more of the body.
-    pub fn taken_by_member(&self) -> Option<usize> {
-        (!self.awaits_body()).then(|| self.link.written())
+    /// How many bytes of the request the member has taken. None while it waits for the client to send more of the body, unless that `may_pause`.
+    pub fn taken_by_member(&self, may_pause: bool) -> Option<usize> {
+        (may_pause || !self.awaits_body()).then(|| self.link.written())
     }
 
     /// Counts a request that the member has not answered in time.

@@ -60,7 +60,7 @@ pub(super) struct Http1Client {
     body: BodyReader,
     bulk: Bulk,
     /// How much of the request body has arrived.
-    request_body: ReceivedBody,
+    pub(super) request_body: ReceivedBody,
     awaits_continue: bool,
     version: Version,
     /// The deadline for the next bytes of the client. While an answer is sent: when to check a slow client again.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hostler_engine::exchange::Exchange;
 use hostler_engine::gateway::Refusal;
-use hostler_wire::{ChunkStart, ResponseHead, write_end};
+use hostler_wire::{BodyLength, ChunkStart, ResponseHead, write_end};
 
 use super::answer_buffer::{BufferKind, BufferPlace, PIECE};
 use super::departure::note_departure;
@@ -35,17 +35,23 @@ pub(super) enum Delivered {
 pub(super) async fn deliver<S: AnswerSink>(
     sink: &mut S,
     exchange: &mut Exchange,
-    body: ResponseBody,
+    mut body: ResponseBody,
 ) -> Result<Delivered, Refusal> {
     let framing = body.framing(exchange);
     exchange.log_facts.status = body.head().status;
     let head = sink.put_head(body.head(), exchange, framing);
     let endless = body.is_endless();
+    // Both sides may talk for long, as in a call of gRPC whose messages stream both ways: then a client that is silent is not late.
+    let body_may_pause = exchange.length == BodyLength::Chunked && body.is_uploading();
+    if body_may_pause {
+        sink.let_body_pause();
+    }
     // For HEAD, the body of an answer from Hostler is not read.
     let is_unread = body.is_own() && (framing == Framing::Length(0) || exchange.is_head_request());
     let mut transfer = Transfer::new(head, (!is_unread).then_some(body));
     transfer.chunked = S::WRITES_CHUNKS && framing == Framing::Chunked;
     transfer.endless = endless;
+    transfer.body_may_pause = body_may_pause;
     match transfer.run(sink, exchange).await {
         Ok(()) => Ok(Delivered::Whole),
         Err(error) => transfer.fail(sink, exchange, error),
@@ -237,10 +243,10 @@ impl<S: AnswerSink> Transfer<S> {
     }
 
     /// Whether the member has taken some of the request since the last look. None if it has taken all that the client has sent, and waits for the
-    /// rest: the answer may pause meanwhile.
+    /// rest: the answer may pause meanwhile, because the client may not.
     fn has_taken(&mut self) -> Option<bool> {
         let Some(call) = self.body.as_mut().and_then(ResponseBody::call) else { return Some(false) };
-        let taken = call.taken_by_member()?;
+        let taken = call.taken_by_member(self.body_may_pause)?;
         Some(std::mem::replace(&mut self.taken_by_member, taken) != taken)
     }
 

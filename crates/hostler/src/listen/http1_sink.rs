@@ -151,6 +151,10 @@ impl AnswerSink for Http1Client {
         self.stream.keep_alive();
     }
 
+    fn let_body_pause(&mut self) {
+        self.request_body.let_pause(&self.silence);
+    }
+
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_left(cx)
     }

@@ -11,12 +11,19 @@ pub(super) struct ReceivedBody {
     most: u64,
     bytes: u64,
     rate: TransferRate,
+    may_pause: bool,
 }
 
 impl ReceivedBody {
     /// A body that has not begun, without a limit.
     pub fn new() -> Self {
-        Self { most: u64::MAX, bytes: 0, rate: TransferRate::default() }
+        Self { most: u64::MAX, bytes: 0, rate: TransferRate::default(), may_pause: false }
+    }
+
+    /// From now on the client may pause, and send slowly.
+    pub fn let_pause(&mut self, silence: &Deadline) {
+        self.may_pause = true;
+        silence.clear();
     }
 
     /// Sets the limit in bytes.
@@ -36,6 +43,9 @@ impl ReceivedBody {
         silence: &Deadline,
         settings: &Settings,
     ) -> Poll<BodyError> {
+        if self.may_pause {
+            return Poll::Pending;
+        }
         self.rate.wait(silence.sweep().millis());
         silence.poll_stalled(cx, settings.body_timeout).map(|()| BodyError::Stalled)
     }
@@ -59,6 +69,6 @@ impl ReceivedBody {
         settings: &Settings,
     ) -> Result<(), BodyError> {
         let is_fast = self.rate.has_moved(moved, silence.sweep().millis(), settings.min_receive_rate);
-        if is_fast || ended { Ok(()) } else { Err(BodyError::TooSlow) }
+        if is_fast || ended || self.may_pause { Ok(()) } else { Err(BodyError::TooSlow) }
     }
 }

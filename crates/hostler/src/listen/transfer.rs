@@ -100,6 +100,9 @@ pub(super) trait AnswerSink: Downstream + Sized {
     /// Lets the kernel detect that the client is gone, while nothing is sent to it for long.
     fn keep_alive(&self) {}
 
+    /// From now on the client may pause while it sends the body of its request, and send it slowly.
+    fn let_body_pause(&mut self);
+
     /// Ready when the client has left in the middle of an answer, or perhaps has only finished sending.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
@@ -153,6 +156,8 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub is_awaited: bool,
     /// How many bytes of the request the member had taken at the last look.
     pub taken_by_member: usize,
+    /// Whether the client may pause while it sends: then a pause counts if nothing goes in either direction.
+    pub body_may_pause: bool,
     /// Whether the answer has paused for so long that its request was named.
     pub is_named: bool,
     /// The name of the request, until its worker has finished.
@@ -176,6 +181,7 @@ impl<S: AnswerSink> Transfer<S> {
             is_behind,
             is_awaited,
             taken_by_member: 0,
+            body_may_pause: false,
             is_named,
             unfinished,
             leaving: LeavingClient::default(),

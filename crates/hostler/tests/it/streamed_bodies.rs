@@ -3,13 +3,15 @@
 use std::net::Shutdown;
 use std::time::Duration;
 
-use hostler_testkit::WAIT_LIMIT;
+use hostler_testkit::{WAIT_LIMIT, within};
+use http::{Request, Response};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
-use crate::site;
+use crate::http2_member::{Asked, Http2Plan, send};
 use crate::tunnels::{Member, in_front};
+use crate::{http2, http2_members, site};
 
 const MIB: usize = 1 << 20;
 
@@ -76,7 +78,7 @@ async fn an_answer_may_pause_while_its_member_takes_the_body() {
     client.read_until("first").await;
     let taking = async {
         // In all it takes longer than a pause may.
-        let mut pace = tokio::time::interval(Duration::from_millis(150));
+        let mut pace = interval(Duration::from_millis(150));
         for _ in 0..16 {
             pace.tick().await;
             end.read(4 * MIB).await;
@@ -85,4 +87,96 @@ async fn an_answer_may_pause_while_its_member_takes_the_body() {
     };
     tokio::join!(client.send(vec![7; 64 * MIB]), taking);
     client.read_until("0\r\n\r\n").await;
+}
+
+/// With this, a client may not pause for as long as the members of these tests send.
+const BRIEF: &str = "server.body_timeout = \"1s\"";
+
+#[tokio::test]
+async fn a_client_may_pause_in_a_body_without_a_length_when_its_answer_has_begun() {
+    let member = Member::start().await;
+    let site = in_front(&member, &format!("{BRIEF}\n{STREAMING}")).await;
+    let mut client = site.connect().await;
+    client.send("POST /talk HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").await;
+    let mut end = member.accept().await;
+    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    let mut pace = interval(Duration::from_millis(150));
+    for _ in 0..12 {
+        pace.tick().await;
+        end.send("1\r\nx\r\n").await;
+    }
+    client.send("1\r\nb\r\n0\r\n\r\n").await;
+    let mut body = Vec::new();
+    while !body.ends_with(b"\r\n0\r\n\r\n") {
+        body.extend(end.read(1).await);
+    }
+    end.send("0\r\n\r\n").await;
+    client.read_until("0\r\n\r\n").await;
+}
+
+#[tokio::test]
+async fn messages_of_http2_may_stream_both_ways_for_longer_than_body_timeout() {
+    let script = async |mut asked: Asked| {
+        let mut stream = asked.begin(Response::new(()));
+        let mut pace = interval(Duration::from_millis(150));
+        for _ in 0..12 {
+            pace.tick().await;
+            stream = send(stream, "x".into(), false).await.expect("the call goes on");
+        }
+        let (body, _) = asked.read().await;
+        send(stream, body.into(), true).await;
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, &format!("{BRIEF}\n{STREAMING}")).await;
+    let mut talk = http2::talk(&site).await;
+    let request = Request::post("http://site.test/talk").body(()).unwrap();
+    let (answer, mut messages) = talk.begin(request, false).await;
+    messages.send_data("a".into(), false).unwrap();
+    let mut answer = within("an answer", answer).await.unwrap().into_body();
+    let mut come = Vec::new();
+    while come.len() < 12 {
+        come.extend_from_slice(&within("a message", answer.data()).await.unwrap().unwrap());
+    }
+    messages.send_data("b".into(), true).unwrap();
+    while let Some(data) = within("the rest", answer.data()).await {
+        come.extend_from_slice(&data.unwrap());
+    }
+    assert_eq!(come, b"xxxxxxxxxxxxab");
+}
+
+#[tokio::test]
+async fn a_call_in_which_no_side_sends_anything_is_ended_and_its_slot_is_free() {
+    let member = Member::start().await;
+    let config = format!("pools.app.response_idle_timeout = \"200ms\"\n{STREAMING}");
+    let site = in_front(&member, &config).await;
+    let mut client = site.connect().await;
+    client.send("POST /silent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").await;
+    let mut end = member.accept().await;
+    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
+    client.read_until("first\r\n").await;
+    assert_eq!(client.rest().await.0, "", "the answer is not whole");
+    end.rest().await;
+    end.finish_sending().await;
+    site.settles("app", 0, 0).await;
+    let line = site.access("/silent").await;
+    assert_eq!(
+        (&line["aborted"], &line["detail"]),
+        (&"worker".into(), &"nothing came in response_idle_timeout".into())
+    );
+}
+
+#[tokio::test]
+async fn a_client_may_not_pause_in_a_body_of_known_length_although_its_answer_has_begun() {
+    let member = Member::start().await;
+    let site = in_front(&member, &format!("{BRIEF}\n{STREAMING}")).await;
+    let mut client = site.connect().await;
+    client.send("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
+    let mut end = member.accept().await;
+    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
+    client.read_until("first\r\n").await;
+    assert_eq!(client.rest().await.0, "", "the answer is not whole");
+    end.rest().await;
+    end.finish_sending().await;
+    site.settles("app", 0, 0).await;
+    assert_eq!(site.access("/upload").await["aborted"], "client");
 }

@@ -120,6 +120,10 @@ impl AnswerSink for StreamClient<'_> {
         mem::take(&mut self.wanted)
     }
 
+    fn let_body_pause(&mut self) {
+        self.request_body.let_pause(self.silence);
+    }
+
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.sender {
             Some(sender) => sender.poll_reset(cx).map(drop),

@@ -41,7 +41,7 @@ pub(super) struct StreamClient<'a> {
     awaits_continue: bool,
     pub common: &'a Http2Shared,
     /// How much of the request body has arrived.
-    request_body: ReceivedBody,
+    pub request_body: ReceivedBody,
     /// The bytes that the connection had received at the last check of the rate.
     received: u64,
     /// Whether the body may need a large window, and has not asked for it.
