@@ -9,6 +9,7 @@ mod closing;
 mod deliver;
 mod departure;
 mod from_file;
+mod grpc;
 mod h2;
 mod handshake;
 mod head;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_wire::{ResponseHead, Whole};
 
-use hostler_engine::exchange::Exchange;
+use hostler_engine::exchange::{Exchange, Protocol};
 use hostler_engine::gateway::{FallbackAnswer, Refusal, RefusalFacts};
 
 use super::deliver::{Delivered, deliver_whole};
+use super::grpc;
 use super::refusal_body;
 use super::transfer::AnswerSink;
 
@@ -31,7 +32,14 @@ pub(super) async fn refuse<S: AnswerSink>(
 ) -> Delivered {
     let (answer, facts) = refusal_answer(exchange, refusal);
     match answer {
-        Some((head, body)) => deliver_whole(sink, exchange, &head, body, facts.closes).await,
+        Some((head, body)) => {
+            let delivered = deliver_whole(sink, exchange, &head, body, facts.closes).await;
+            // A call of gRPC got a 200. The log and the counters know what it stands for.
+            if head.status == 200 && exchange.log_facts.status == 200 {
+                exchange.log_facts.status = facts.status;
+            }
+            delivered
+        }
         // The client has left.
         None => Delivered::Aborted,
     }
@@ -78,6 +86,9 @@ pub(super) fn refusal_answer(
     }
     let (mut head, body) = match exchange.words.take() {
         Some(words) => (Arc::unwrap_or_clone(words.head), words.body),
+        None if exchange.protocol == Protocol::Http2 && grpc::is_call(&exchange.head.fields) => {
+            (grpc::refused(refusal, &facts), Bytes::new())
+        }
         None => {
             let (head, body) = refusal_body::of(refusal, &facts, &exchange.head.fields, exchange.id.as_str());
             (head, body.into())

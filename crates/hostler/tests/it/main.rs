@@ -37,6 +37,7 @@ mod fields;
 mod files;
 mod files_on_routes;
 mod geo_headers;
+mod grpc;
 mod lookups_hostile;
 mod lookups_random;
 mod priorities;

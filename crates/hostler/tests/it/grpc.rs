@@ -1,0 +1,56 @@
+//! Calls of gRPC that get a refusal: their clients read its reason from the head, and never a body.
+
+use hostler_testkit::{upstream, within};
+use http::{HeaderMap, Request};
+
+use crate::http2::{Talk, get, talk};
+use crate::in_front_of;
+
+fn call(path: &str, media_type: &str) -> Request<()> {
+    let request = Request::post(format!("http://site.test{path}"));
+    request.header("content-type", media_type).header("te", "trailers").body(()).unwrap()
+}
+
+/// The fields of an answer that ends with its head.
+async fn refused(talk: &mut Talk, path: &str, message: Vec<u8>) -> HeaderMap {
+    let (answer, mut sent) = talk.begin(call(path, "application/grpc+proto"), false).await;
+    // A refusal may come before the message.
+    let _ = sent.send_data(message.into(), true);
+    let answer = within("an answer", answer).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(answer.body().is_end_stream(), "nothing follows the head: {answer:?}");
+    assert_eq!(answer.headers()["content-type"], "application/grpc");
+    answer.headers().clone()
+}
+
+#[tokio::test]
+async fn a_refused_call_of_grpc_gets_a_status_that_its_client_understands() {
+    let app = upstream().holds_requests().start().await;
+    let config = "server.max_body_size = \"1 KiB\"\npools.app.request_timeout = \"200ms\"";
+    let site = in_front_of(&app, config).await;
+    let mut talk = talk(&site).await;
+
+    let late = refused(&mut talk, "/late", b"hello".to_vec()).await;
+    assert_eq!(late["grpc-status"], "4");
+    assert_eq!(late["grpc-message"], "the response did not begin in time");
+    assert_eq!(late["hostler-refusal"], "answer_timeout");
+    let line = site.access("/late").await;
+    assert_eq!((&line["status"], &line["refusal"]), (&504.into(), &"answer_timeout".into()));
+
+    let large = refused(&mut talk, "/large", vec![7; 2000]).await;
+    assert_eq!(large["grpc-status"], "8");
+    assert_eq!(large["hostler-refusal"], "body_too_large");
+}
+
+#[tokio::test]
+async fn other_requests_of_http2_get_refusals_of_http() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "routes = [{ match = \"/known\", pool = \"app\" }]").await;
+    let mut talk = talk(&site).await;
+    for request in [call("/unknown", "application/grpc-web+proto"), get("/unknown")] {
+        let (head, body) = talk.ask(request).await;
+        assert_eq!(head.status(), 404);
+        assert!(!head.headers().contains_key("grpc-status"), "{head:?}");
+        assert!(!body.is_empty());
+    }
+}
