@@ -304,6 +304,7 @@ impl Shard {
         client.keep = wants_keep && !self.ends(&client.settings, client.stream.is_tls());
         let has_closed = client.has_closed().await;
         let outcome = self.respond(client, exchange, answer).await;
+        client.request_body.note(exchange);
         if has_closed
             && let RequestOutcome::Delivered(delivered) = outcome
             && Box::pin(client.has_reset(delivered, exchange.log_facts.aborted)).await

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use hostler_engine::exchange::{BodyError, Deadline, TransferRate};
+use hostler_engine::exchange::{BodyError, Deadline, Exchange, TransferRate};
 
 use super::Settings;
 
@@ -34,6 +34,13 @@ impl ReceivedBody {
     /// How many bytes have arrived.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Notes for the log how much of a body has come that went on to the member as it came. Other bodies were counted when they were whole.
+    pub fn note(&self, exchange: &mut Exchange) {
+        if exchange.streams {
+            exchange.log_facts.bytes_in = self.bytes;
+        }
     }
 
     /// Waits for more bytes. Ready when none has arrived for `body_timeout`.

@@ -112,6 +112,7 @@ async fn a_client_may_pause_in_a_body_without_a_length_when_its_answer_has_begun
     }
     end.send("0\r\n\r\n").await;
     client.read_until("0\r\n\r\n").await;
+    assert_eq!(site.access("/talk").await["bytes_in"], 2);
 }
 
 #[tokio::test]
@@ -142,6 +143,8 @@ async fn messages_of_http2_may_stream_both_ways_for_longer_than_body_timeout() {
         come.extend_from_slice(&data.unwrap());
     }
     assert_eq!(come, b"xxxxxxxxxxxxab");
+    let line = site.access("/talk").await;
+    assert_eq!((&line["bytes_in"], &line["bytes_out"]), (&2.into(), &14.into()));
 }
 
 #[tokio::test]

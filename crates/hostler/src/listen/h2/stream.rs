@@ -204,7 +204,9 @@ impl StreamClient<'_> {
         let shard = &self.common.shard;
         let answer = shard.answer(self, exchange).await;
         let answer = self.as_websocket(exchange, answer);
-        match shard.respond(self, exchange, answer).await {
+        let outcome = shard.respond(self, exchange, answer).await;
+        self.request_body.note(exchange);
+        match outcome {
             RequestOutcome::Switched(call) => Some(call),
             RequestOutcome::Delivered(_) => None,
         }
