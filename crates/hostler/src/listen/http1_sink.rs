@@ -89,7 +89,8 @@ impl AnswerSink for Http1Client {
     }
 
     fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> OutboxMark {
-        self.write_head(head, exchange, framing, framing != Framing::UntilClose)
+        let keep = framing != Framing::UntilClose && !may_be_misread(head.status, framing);
+        self.write_head(head, exchange, framing, keep)
     }
 
     fn put_whole(
@@ -174,4 +175,10 @@ impl AnswerSink for Http1Client {
     fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str {
         slow.map_or("client", Slow::reason)
     }
+}
+
+/// Whether some clients would read a body as the next answer of the connection. A 205 has no content (RFC 9110 section 15.3.6), so browsers such
+/// as Chrome look for none, although its head may announce a body (RFC 9112 section 6.3). No answer follows such a body.
+fn may_be_misread(status: u16, framing: Framing) -> bool {
+    status == 205 && !matches!(framing, Framing::Length(0) | Framing::NoBody)
 }

@@ -74,6 +74,25 @@ async fn a_body_of_an_http2_member_after_a_204_or_a_304_does_not_reach_the_clien
 }
 
 #[tokio::test]
+async fn no_answer_follows_a_205_that_announces_a_body() {
+    let app = upstream()
+        .script(|seen| match seen.target().as_str() {
+            "/empty" => text("HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n"),
+            "/length" => text("HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\nhi"),
+            _ => text("HTTP/1.1 205 Reset Content\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"),
+        })
+        .start()
+        .await;
+    let site = in_front_of(&app, "").await;
+    for path in ["/length", "/chunked"] {
+        let mut client = site.connect().await;
+        client.get("/empty").await.assert_status(205).assert_no_field("connection");
+        client.get(path).await.assert_status(205).assert_says("hi").assert_field("connection", "close");
+        client.assert_closed().await;
+    }
+}
+
+#[tokio::test]
 async fn an_empty_answer_of_unknown_length_is_an_empty_answer() {
     let app =
         upstream().answers("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").start().await;
