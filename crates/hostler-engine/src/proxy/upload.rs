@@ -67,7 +67,8 @@ impl Upload {
             Body::Streaming => UploadSource::Streaming(exchange.length),
         };
         let trailers = exchange.trailers.as_ref().and_then(|fields| fit(fields, &exchange.to_member));
-        let comes = matches!(source, UploadSource::Streaming(BodyLength::Chunked));
+        // In HTTP/2 trailers may also follow a body of known length.
+        let comes = matches!(source, UploadSource::Streaming(_));
         let edits = comes.then(|| Box::new(exchange.to_member.clone()));
         Some(Self { source, chunked: false, trailers, edits, done: false })
     }

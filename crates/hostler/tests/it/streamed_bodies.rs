@@ -4,9 +4,10 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use hostler_testkit::{WAIT_LIMIT, within};
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{interval, timeout};
 
 use crate::http2_member::{Asked, Http2Plan, send};
@@ -182,4 +183,32 @@ async fn a_client_may_not_pause_in_a_body_of_known_length_although_its_answer_ha
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
     assert_eq!(site.access("/upload").await["aborted"], "client");
+}
+
+#[tokio::test]
+async fn trailers_behind_a_streamed_body_of_known_length_obey_the_route() {
+    let (tell, mut told) = unbounded_channel();
+    let script = move |mut asked: Asked| {
+        let tell = tell.clone();
+        async move {
+            let (_, trailers) = asked.read().await;
+            tell.send(trailers.unwrap()).unwrap();
+            asked.ok("").await;
+        }
+    };
+    let member = Http2Plan::default().start(script).await;
+    let config = "routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\", \
+                  request_headers = { set = { X-User = \"ours\" } } }]";
+    let site = http2_members::in_front_of(&member, config).await;
+    let mut talk = http2::talk(&site).await;
+    let request = Request::post("http://site.test/").header("content-length", "1").body(()).unwrap();
+    let (answer, mut sent) = talk.begin(request, false).await;
+    sent.send_data("a".into(), false).unwrap();
+    let trailers = [("x-user", "theirs"), ("x-sum", "7")];
+    let trailers = trailers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+    sent.send_trailers(HeaderMap::from_iter(trailers)).unwrap();
+    assert_eq!(http2::whole(answer).await.0.status(), 200);
+    let come = within("trailers", told.recv()).await.unwrap();
+    assert_eq!((come.len(), come["x-sum"].as_bytes()), (1, &b"7"[..]), "{come:?}");
+    assert_eq!(member.seen()[0].1["x-user"], "ours");
 }
