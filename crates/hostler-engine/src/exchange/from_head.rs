@@ -123,6 +123,15 @@ fn is_fit(given: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'='))
 }
 
+/// Whether a request with these fields is a call of gRPC, with any coding of its messages. gRPC-Web is not: its clients read errors in another
+/// form.
+pub fn is_grpc(fields: &Fields) -> bool {
+    const MEDIA_TYPE: &[u8] = b"application/grpc";
+    let media_type = fields.first(Name::ContentType).unwrap_or_default();
+    let Some((start, rest)) = media_type.split_at_checked(MEDIA_TYPE.len()) else { return false };
+    start.eq_ignore_ascii_case(MEDIA_TYPE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
+}
+
 /// The protocols that may be offered to a member, as a list. None for an ordinary request.
 pub(super) fn offer(head: &RequestHead) -> Option<Box<[u8]>> {
     // In HTTP/1.0, or without the connection option, `Upgrade` must be ignored (RFC 9110 section 7.8).
@@ -235,5 +244,24 @@ mod tests {
             assert_eq!(offered("1.1", fields).as_deref(), expected, "{fields:?}");
             assert_eq!(offered("1.0", fields), None, "{fields:?}");
         }
+    }
+
+    fn is_call_with(media_type: &str) -> bool {
+        let mut fields = Fields::default();
+        fields.add(b"Content-Type", media_type.as_bytes());
+        is_grpc(&fields)
+    }
+
+    #[test]
+    fn a_call_of_grpc_is_recognised_by_its_media_type() {
+        for good in
+            ["application/grpc", "Application/gRPC+proto", "application/grpc;v=1", "application/grpc ;v=1"]
+        {
+            assert!(is_call_with(good), "{good}");
+        }
+        for bad in ["", "application/grp", "application/grpc-web+proto", "application/grpcs", "text/html"] {
+            assert!(!is_call_with(bad), "{bad}");
+        }
+        assert!(!is_grpc(&Fields::default()));
     }
 }

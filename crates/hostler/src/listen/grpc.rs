@@ -6,22 +6,13 @@
 use std::fmt::Write as _;
 
 use hostler_engine::gateway::{Refusal, RefusalFacts};
-use hostler_wire::{Fields, Name, ResponseHead};
-
-const MEDIA_TYPE: &[u8] = b"application/grpc";
-
-/// Whether a request with these fields is a call of gRPC, with any coding of its messages. Clients of gRPC-Web want another form.
-pub(super) fn is_call(fields: &Fields) -> bool {
-    let media_type = fields.first(Name::ContentType).unwrap_or_default();
-    let Some((start, rest)) = media_type.split_at_checked(MEDIA_TYPE.len()) else { return false };
-    start.eq_ignore_ascii_case(MEDIA_TYPE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
-}
+use hostler_wire::ResponseHead;
 
 /// The head for a refused call. It ends the answer ("Trailers-Only").
 pub(super) fn refused(refusal: &Refusal, facts: &RefusalFacts) -> ResponseHead {
     // gRPC always says 200 in HTTP.
     let mut head = ResponseHead::with_status(200);
-    head.fields.add(b"Content-Type", MEDIA_TYPE);
+    head.fields.add(b"Content-Type", b"application/grpc");
     head.fields.add(b"grpc-status", code(facts.status).as_bytes());
     head.fields.add(b"grpc-message", encoded(&refusal.to_string()).as_bytes());
     head
@@ -65,27 +56,6 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn is_call_with(media_type: &str) -> bool {
-        let mut fields = Fields::default();
-        fields.add(b"Content-Type", media_type.as_bytes());
-        is_call(&fields)
-    }
-
-    #[test]
-    fn a_call_of_grpc_is_recognised_by_its_media_type() {
-        for media_type in
-            ["application/grpc", "Application/gRPC+proto", "application/grpc;v=1", "application/grpc ;v=1"]
-        {
-            assert!(is_call_with(media_type), "{media_type}");
-        }
-        for media_type in
-            ["", "application/grp", "application/grpc-web+proto", "application/grpcs", "text/html"]
-        {
-            assert!(!is_call_with(media_type), "{media_type}");
-        }
-        assert!(!is_call(&Fields::default()));
-    }
 
     #[test]
     fn the_message_of_a_call_is_visible_ascii() {

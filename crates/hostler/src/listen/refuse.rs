@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hostler_wire::{ResponseHead, Whole};
 
-use hostler_engine::exchange::{Exchange, Protocol};
+use hostler_engine::exchange::{Exchange, Protocol, is_grpc};
 use hostler_engine::gateway::{FallbackAnswer, Refusal, RefusalFacts};
 
 use super::deliver::{Delivered, deliver_whole};
@@ -86,7 +86,7 @@ pub(super) fn refusal_answer(
     }
     let (mut head, body) = match exchange.words.take() {
         Some(words) => (Arc::unwrap_or_clone(words.head), words.body),
-        None if exchange.protocol == Protocol::Http2 && grpc::is_call(&exchange.head.fields) => {
+        None if exchange.protocol == Protocol::Http2 && is_grpc(&exchange.head.fields) => {
             (grpc::refused(refusal, &facts), Bytes::new())
         }
         None => {

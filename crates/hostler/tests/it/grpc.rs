@@ -1,10 +1,15 @@
-//! Calls of gRPC that get a refusal: their clients read its reason from the head, and never a body.
+//! Calls of gRPC: a refusal has a status of gRPC, and a call that is cancelled is cancelled at the member, too.
 
-use hostler_testkit::{upstream, within};
+use std::future::poll_fn;
+
+use h2::Reason;
+use hostler_testkit::{eventually, upstream, within};
 use http::{HeaderMap, Request};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::http2::{Talk, get, talk};
-use crate::in_front_of;
+use crate::http2_member::{Asked, Http2Member, Http2Plan};
+use crate::{http2_members, in_front_of};
 
 fn call(path: &str, media_type: &str) -> Request<()> {
     let request = Request::post(format!("http://site.test{path}"));
@@ -53,4 +58,42 @@ async fn other_requests_of_http2_get_refusals_of_http() {
         assert!(!head.headers().contains_key("grpc-status"), "{head:?}");
         assert!(!body.is_empty());
     }
+}
+
+/// A member that answers nothing, and tells how its calls are reset.
+async fn silent() -> (Http2Member, UnboundedReceiver<Reason>) {
+    let (tell, told) = unbounded_channel();
+    let script = move |mut asked: Asked| {
+        let tell = tell.clone();
+        async move {
+            if let Ok(reason) = poll_fn(|cx| asked.respond.poll_reset(cx)).await {
+                tell.send(reason).unwrap();
+            }
+        }
+    };
+    (Http2Plan::default().start(script).await, told)
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_that_its_client_cancels_is_cancelled_at_the_member() {
+    let (member, mut told) = silent().await;
+    let site = http2_members::in_front_of(&member, "pools.app.concurrency = 1").await;
+    let mut talk = talk(&site).await;
+    let cancelled = talk.begin(call("/cancelled", "application/grpc"), true).await;
+    eventually("the call", async || (member.requests() == 1).then_some(())).await;
+    drop(cancelled);
+    assert_eq!(within("the end of the call", told.recv()).await, Some(Reason::CANCEL));
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_that_is_late_is_cancelled_at_the_member() {
+    let (member, mut told) = silent().await;
+    let config = "pools.app.concurrency = 1\npools.app.request_timeout = \"200ms\"";
+    let site = http2_members::in_front_of(&member, config).await;
+    let mut talk = talk(&site).await;
+    let late = refused(&mut talk, "/late", b"hello".to_vec()).await;
+    assert_eq!(late["grpc-status"], "4");
+    assert_eq!(within("the end of the call", told.recv()).await, Some(Reason::CANCEL));
+    site.settles("app", 0, 0).await;
 }

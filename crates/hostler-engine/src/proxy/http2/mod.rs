@@ -20,7 +20,7 @@ pub(super) use stream::{Fault, MemberStream};
 
 use super::upload::Upload;
 use super::{Call, CallBox, CallSettings, Endpoint, Failure, request};
-use crate::exchange::{Body, Downstream, Exchange};
+use crate::exchange::{Body, Downstream, Exchange, is_grpc};
 
 /// Sends the request to the leased member and waits for the head of the answer. After a failure the lease comes back, unless it belongs to a
 /// member that still works on the request.
@@ -136,8 +136,10 @@ fn begin(
     }
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {
-            let stream = Box::new(stream);
-            Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, settings, thread)))
+            let (stream, mut settings) = (Box::new(stream), settings.clone());
+            // A server of gRPC ends a call that is cancelled, so its slot need not stay taken until then.
+            settings.hangs_up_at_once |= is_grpc(&exchange.head.fields);
+            Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, &settings, thread)))
         }
         Err(error) => Err(Box::new((Failure::Unprocessed(error.to_string()), Some(lease)))),
     }
