@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hostler_engine::exchange::Exchange;
+use hostler_engine::exchange::{BodyError, Exchange};
 use hostler_engine::gateway::Refusal;
 use hostler_wire::{BodyLength, ChunkStart, ResponseHead, write_end};
 
@@ -114,6 +114,14 @@ impl<S: AnswerSink> Transfer<S> {
                 sink.break_off();
                 "temp_dir"
             }
+            DeliveryError::Request(error) => {
+                abandon(self.body, exchange);
+                if sink.retract(self.head) {
+                    return Err(error.into());
+                }
+                exchange.log_facts.detail = Some(error.to_string());
+                sink.give_client_up(None)
+            }
             DeliveryError::Client(slow) => {
                 abandon(self.body, exchange);
                 let who = sink.give_client_up(slow);
@@ -183,8 +191,11 @@ impl<S: AnswerSink> Transfer<S> {
     ) -> Poll<Result<(), DeliveryError>> {
         let was_awaited = std::mem::take(&mut self.is_awaited);
         let Some(body) = &mut self.body else { return Poll::Pending };
-        if let Poll::Ready(Err(_)) = body.poll_upload(cx, sink) {
-            return Poll::Ready(Err(DeliveryError::Client(None)));
+        if let Poll::Ready(Err(error)) = body.poll_upload(cx, sink) {
+            return Poll::Ready(Err(match error {
+                BodyError::Left => DeliveryError::Client(None),
+                error => DeliveryError::Request(error),
+            }));
         }
         // The end of a stream is short, so it needs no room. It must not wait for a client that does not read.
         let ends = body.poll_end(cx).is_ready();

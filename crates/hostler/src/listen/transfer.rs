@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hostler_cache::CacheStatus;
-use hostler_engine::exchange::{Deadline, Downstream, Exchange, Slow, SpoolAccount};
+use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_engine::gateway::Streamed;
 use hostler_engine::proxy::LeavingClient;
 use hostler_wire::{Fields, FilePart, ResponseHead};
@@ -133,6 +133,8 @@ pub(super) enum DeliveryError {
     File(io::Error),
     /// The client has left, or is too slow.
     Client(Option<Slow>),
+    /// What the client still sends of its request is wrong, too much or too slow.
+    Request(BodyError),
 }
 
 /// An answer that is being sent.

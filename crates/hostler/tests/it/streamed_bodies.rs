@@ -182,7 +182,8 @@ async fn a_client_may_not_pause_in_a_body_of_known_length_although_its_answer_ha
     end.rest().await;
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
-    assert_eq!(site.access("/upload").await["aborted"], "client");
+    let line = site.access("/upload").await;
+    assert_eq!((&line["aborted"], &line["detail"]), (&"client".into(), &"the request body stalled".into()));
 }
 
 #[tokio::test]
