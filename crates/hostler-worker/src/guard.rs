@@ -21,6 +21,7 @@ use tokio::time::sleep;
 
 use super::own_children::OwnChild;
 use super::process_end::end_of;
+use super::process_files::groups_below;
 
 /// The guard removes only directories whose names begin like this.
 pub(super) const DIRECTORY_PREFIX: &str = "hostler-";
@@ -220,6 +221,9 @@ pub fn run() -> ExitCode {
         }
     }
     if !groups.is_empty() {
+        // Before the signal: what an ended process has started is not found.
+        let below: Vec<_> = groups.iter().flat_map(|group| groups_below(group.cast_unsigned())).collect();
+        groups.extend(below.into_iter().map(Pid::as_raw_pid));
         end(&groups, Signal::TERM);
         runtime.block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });
         end(&groups, Signal::KILL);

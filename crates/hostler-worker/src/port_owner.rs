@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use super::process_files::{processes, stat_after_name};
+use super::process_files::{group_of, processes};
 
 /// The state LISTEN in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
@@ -61,11 +61,6 @@ fn listening(wanted: impl Fn(u16) -> bool) -> Sockets {
         (state == LISTEN && wanted(port)).then(|| (format!("socket:[{inode}]"), (port, is_open)))
     });
     sockets.collect()
-}
-
-/// The process group: field 5 of the stat file.
-fn group_of(pid: u32) -> Option<u32> {
-    stat_after_name(pid)?.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
 fn held_by(pid: u32, sockets: &Sockets) -> Vec<(&str, (u16, bool))> {

@@ -18,7 +18,7 @@ use super::memory_group::MemoryGroups;
 use super::news::{NewsSender, WorkerNews};
 use super::own_children::OwnChild;
 use super::process_end::{GLANCE, end_of};
-use super::process_files::stat_after_name;
+use super::process_files::{groups_below, stat_after_name};
 
 /// The most checks of an orphaned group before the wait ends.
 const GLANCES: u32 = 100;
@@ -94,8 +94,12 @@ impl Process {
         }
     }
 
+    /// Kills the group, and the groups that its processes have made for what they have started.
     pub fn kill(&self) {
+        // Once its status was asked for, its number may be that of another process.
+        let below = if self.exit.is_none() { groups_below(self.pid()) } else { vec![] };
         self.signal(Signal::KILL);
+        kill_all(below);
     }
 
     /// Waits for the end. When the process that Hostler started has ended, the rest of its group is killed. If `patient`
@@ -125,7 +129,9 @@ impl Process {
 
 impl OtherGroup {
     pub fn kill(&self) {
+        let below = groups_below(self.group.as_raw_pid().cast_unsigned());
         let _ = kill_process_group(self.group, Signal::KILL);
+        kill_all(below);
     }
 
     /// The process that Hostler started has ended, and did not wait for the app. If `patient` (a graceful stop), the app is told to stop, as that
@@ -152,6 +158,13 @@ impl Drop for Process {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(reap(self.group));
         }
+    }
+}
+
+/// Of a worker that is killed, nobody else ends them. Each may have ended meanwhile.
+fn kill_all(groups: Vec<Pid>) {
+    for group in groups {
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Of a process that has ended, and on a system without these files, nothing is known.
 
+use std::collections::BTreeSet;
 use std::fs;
+
+use rustix::process::{Pid, getpgrp};
 
 /// All processes.
 pub(super) fn processes() -> impl Iterator<Item = u32> {
@@ -18,6 +21,37 @@ pub(super) fn threads(pid: u32) -> impl Iterator<Item = u32> {
 fn numbers(folder: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The processes that threads of this one have started and that have not ended. Empty on a kernel without these files.
+fn children(pid: u32) -> Vec<u32> {
+    let of = |thread| fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).unwrap_or_default();
+    let lists: Vec<_> = threads(pid).map(of).collect();
+    lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// The process group: field 5 of the stat file.
+pub(super) fn group_of(pid: u32) -> Option<u32> {
+    stat_after_name(pid)?.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
+/// The other groups of the processes below the leader of this group: an app makes one by `detached`, as Puppeteer does for its browser. A
+/// process whose parent has ended is below none.
+pub(super) fn groups_below(leader: u32) -> Vec<Pid> {
+    if group_of(leader) != Some(leader) {
+        return vec![];
+    }
+    let (mut seen, mut groups, mut left) = (BTreeSet::new(), BTreeSet::new(), children(leader));
+    while let Some(pid) = left.pop() {
+        // A number that is used again meanwhile may be seen twice.
+        if seen.insert(pid) {
+            groups.extend(group_of(pid));
+            left.extend(children(pid));
+        }
+    }
+    groups.remove(&leader);
+    let groups = groups.into_iter().filter_map(|group| Pid::from_raw(group.cast_signed()));
+    groups.filter(|group| *group != getpgrp() && *group != Pid::INIT).collect()
 }
 
 /// The stat file of a process from its third field, the state, on. The second field is the name of the program, which may

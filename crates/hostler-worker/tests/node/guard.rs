@@ -9,10 +9,12 @@ use rustix::process::Signal;
 
 use super::support::*;
 
-const STUCK: &str = "const child = require('child_process').spawn('sleep', ['600']);
+const STUCK: &str = "const { spawn } = require('child_process');
+    const child = spawn('sleep', ['600']);
+    const inItsSession = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
     process.on('SIGTERM', () => {});
     require('http').createServer(() => {}).listen(3000, () => {
-        console.log('pids', process.pid, child.pid);
+        console.log('pids', process.pid, child.pid, inItsSession.pid);
         setTimeout(() => { for (;;); }, 100);
     });";
 
@@ -82,6 +84,8 @@ async fn a_guard_ignores_termination_signals_and_is_replaced_after_sigkill() {
         signal(guard, harmless);
     }
     signal(hostler.workers[0], Signal::KILL);
+    // What a worker that was killed from outside has started in a session of its own is not known any more.
+    signal(hostler.workers[2], Signal::KILL);
     eventually("the worker is replaced", || successor(&hostler).is_some()).await;
     assert_eq!(hostler.guard(), Some(guard));
 

@@ -150,6 +150,28 @@ async fn a_hung_worker_is_killed_with_all_its_group_and_replaced() {
 }
 
 #[tokio::test]
+async fn a_hung_worker_is_killed_with_processes_in_sessions_of_their_own() {
+    // As Puppeteer starts its browser, which starts processes itself.
+    let app = format!(
+        "require('child_process').spawn('sh', ['-c', 'sleep 600 & wait'], {{ detached: true, stdio: 'ignore' }}); {PLAIN}"
+    );
+    let test_pool = test_pool(&app).started().await;
+    let before = test_pool.worker();
+    let browser = children_of(before.pid.unwrap())[0];
+    let mut pages = vec![];
+    eventually("the browser has a page", || {
+        pages = children_of(browser);
+        !pages.is_empty()
+    })
+    .await;
+    test_pool.workers.hung(before.member.unwrap());
+    eventually("killed", || !is_alive(before.pid.unwrap()) && !is_alive(browser) && !is_alive(pages[0]))
+        .await;
+    test_pool.is_ready().await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_that_hangs_in_the_middle_of_an_answer_is_found_by_its_silence() {
     // The client still reads, so the request does not count as too long.
     let app = "require('http').createServer((req, res) => {
