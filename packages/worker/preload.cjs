@@ -9,6 +9,7 @@ const END_GRACE_MS = 5_000;
 const GC_BOUNDS_MS = [10, 100, 1_000, 10_000]; // OpenTelemetry's for v8js.gc.duration
 const BACKLOG = 65_535; // as long as the kernel allows: a full one refuses a connection of Hostler at once
 const NEVER_MS = 1_000_000_000; // 11 days: longer than any request, and Node can add to it without an overflow
+const MOST_PORTS_TOLD = 16; // an app may open a server for each of its clients, such as FTP does
 const SPENT = ['HOSTLER_LISTEN_FD', 'HOSTLER_LISTEN_FD_PATH', 'HOSTLER_LISTEN_INODE', 'HOSTLER_LISTEN_PATH', 'HOSTLER_CONTROL_PATH', 'HOSTLER_APP_PORT', 'HOSTLER_GIVEN_PORT', 'HOSTLER_ANCESTORS'];
 // How sure it is that a listen is the app's. A plain TCP server may be for MQTT, and port 0 is for those that the app tells it.
 const [WEAK, GUESS, SURE] = [1, 2, 3];
@@ -207,6 +208,14 @@ function appPort() {
 
 const reporters = new WeakMap(); // by server
 
+let portsTold = 0;
+
+/** The last report says that it is the last one. */
+function withEnd(text) {
+  portsTold += 1;
+  return portsTold < MOST_PORTS_TOLD ? text : `${text} Hostler reports no further ports of this process.`;
+}
+
 /** Reports a server that listens on a port of its own, when it does. Leaves its listen as it is. */
 function tellOwnPort(server, why, tellAs = warn) {
   const reporter = () => {
@@ -218,7 +227,7 @@ function tellOwnPort(server, why, tellAs = warn) {
       `If this is the app's port, set it: --port ${port}, or port = ${port} of the pool.`;
     const handle = server._handle;
     // A port probe closes at once, and is no port of the app.
-    setImmediate(() => handle.fd >= 0 && (isOpen ? warn : tellAs)(text, claim === null && !hasYielded));
+    setImmediate(() => handle.fd >= 0 && portsTold < MOST_PORTS_TOLD && (isOpen ? warn : tellAs)(withEnd(text), claim === null && !hasYielded));
   };
   reporters.set(server, reporter);
   server.prependOnceListener('listening', reporter);

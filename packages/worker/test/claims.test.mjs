@@ -153,3 +153,14 @@ test('a port probe beside the app is not reported, and a port that stays is', as
   const warnings = worker.messages.filter(({ act }) => act === 'warning' || act === 'note');
   assert.deepEqual(warnings.map(({ text }) => text.match(/listens on (\S+) directly/)?.[1]), [`127.0.0.1:${port}`]);
 });
+
+test('an app that opens one server after the other, as for each client, is not reported without end', async (t) => {
+  const script = `const net = require('net');
+    const next = (left) => net.createServer().listen(0, '127.0.0.1', () => setImmediate(() => (left > 1 ? next(left - 1) : process.send('all listen'))));
+    require('http').createServer().listen(3000, () => next(20));`;
+  const worker = await startWorker(t, 'koa', ['node', '-e', script], { env: GIVEN });
+  await worker.saidByApp('all listen');
+  const told = worker.messages.filter(({ act }) => act === 'warning' || act === 'note').map(({ text }) => text);
+  assert.equal(told.length, 16);
+  assert.deepEqual(told.map((text) => text.endsWith('Hostler reports no further ports of this process.')), [...Array(15).fill(false), true]);
+});
