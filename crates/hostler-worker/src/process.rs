@@ -161,7 +161,7 @@ impl Drop for Process {
     }
 }
 
-/// Of a worker that is killed, nobody else ends them. Each may have ended meanwhile.
+/// Kills these groups. Each may have ended meanwhile.
 fn kill_all(groups: Vec<Pid>) {
     for group in groups {
         let _ = kill_process_group(group, Signal::KILL);

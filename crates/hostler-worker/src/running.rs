@@ -197,6 +197,12 @@ impl RunningProcess {
         self.listener.unwrap_or(self.process.pid())
     }
 
+    /// The same for the status, the log and the memory, and it knows an app without the preload. Hostler does not notice the end of such an
+    /// app while the shell that has started it goes on, so nothing else relies on this number.
+    pub fn app_pid(&self) -> u32 {
+        self.listener.or(self.port_owner).unwrap_or(self.process.pid())
+    }
+
     /// The process whose main thread serves the requests, if that is known.
     pub fn serving_pid(&self) -> Option<u32> {
         match &self.binding {
@@ -234,8 +240,8 @@ impl RunningProcess {
     /// The CPU time used since the start, by all known processes of the worker.
     pub fn cost(&self) -> Duration {
         let started = self.process.pid();
-        let listener = self.listener.filter(|listener| *listener != started);
-        [Some(started), listener].into_iter().flatten().filter_map(cpu_time).sum()
+        let app = Some(self.app_pid()).filter(|app| *app != started);
+        [Some(started), app].into_iter().flatten().filter_map(cpu_time).sum()
     }
 
     pub fn hears(&mut self, app: MessageSender) {

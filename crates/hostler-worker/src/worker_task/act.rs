@@ -249,7 +249,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.status.stack = running.diagnosis.as_ref().and_then(Diagnosis::frames).map(<[_]>::to_vec);
             }
             let complaint = running.complaint(why, &self.settings_of_life());
-            let (pid, tail) = (running.pid(), running.tail.lines());
+            let (pid, tail) = (running.app_pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
             if why == KillReason::StartTimeout {
                 let code = failed_boot::exit_code(None, None);

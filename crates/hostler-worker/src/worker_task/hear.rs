@@ -39,7 +39,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             Some(WorkerCommand::Stop) => Some(LifecycleEvent::Stop),
             Some(WorkerCommand::Retire(why)) => {
                 if let Some(running) = &self.running {
-                    self.log.event(WorkerEvent::Retires { pid: running.pid(), why: why.to_string() });
+                    self.log.event(WorkerEvent::Retires { pid: running.app_pid(), why: why.to_string() });
                 }
                 Some(LifecycleEvent::Retire)
             }
@@ -110,7 +110,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.shared.charge(running.started.elapsed().min(LONGEST_CHARGE));
             }
             running.read_last_output().await;
-            self.log.cut_off(&running.tail, running.pid());
+            self.log.cut_off(&running.tail, running.app_pid());
             self.port_in_use = running.port_in_use();
             let when = match self.life.state() {
                 LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => {

@@ -63,7 +63,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         };
         self.status.failed_boots = self.life.failed_boots();
         self.status.crashes = self.life.crashes();
-        self.status.pid = self.running.as_ref().map(RunningProcess::pid);
+        self.status.pid = self.running.as_ref().map(RunningProcess::app_pid);
         self.status.started = self.running.as_ref().map(|running| running.started);
         self.status.member = self.member();
         self.status.drain = self.life.drain();
@@ -109,7 +109,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// It is ready for the first time since it was started.
     fn is_ready(&mut self) {
         let Some(running) = &self.running else { return };
-        self.log.event(WorkerEvent::Ready { pid: running.pid(), took: running.started.elapsed() });
+        self.log.event(WorkerEvent::Ready { pid: running.app_pid(), took: running.started.elapsed() });
         if self.life.deaths() > 0 {
             self.shared.charge(running.cost());
         }

@@ -85,6 +85,25 @@ async fn with_bind_port_the_app_gets_a_free_port_and_is_ready_when_it_accepts() 
 }
 
 #[tokio::test]
+async fn behind_a_port_and_a_shell_the_status_is_that_of_the_app() {
+    let app =
+        "require('http').createServer((req, res) => res.end(`${process.pid}`)).listen(process.env.PORT);";
+    let test_pool = test_pool(app)
+        .with(|settings| settings.bind = Bind::Port)
+        // The shell stays, because another command follows.
+        .command(["sh", "-c", "node app.js; exit 0"])
+        .started()
+        .await;
+    let pid: u32 = test_pool.get("/").await.parse().unwrap();
+    let worker = test_pool.worker();
+    assert_eq!(worker.pid, Some(pid));
+    // A shell has less, and `max_memory` is for the app.
+    assert!(worker.memory.unwrap() > 20 << 20, "{:?}", worker.memory);
+    test_pool.assert_logged(&format!("web 1: ready (pid {pid}) in "));
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn requests_from_before_an_app_has_listened_again_are_counted_and_finished() {
     let app = "const fs = require('fs'), http = require('http');
         const wait = (res) => {
