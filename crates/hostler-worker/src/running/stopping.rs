@@ -11,7 +11,8 @@ impl RunningProcess {
     pub fn terminate(&mut self) {
         let is_behind_another = |pid: &u32| *pid != self.process.pid() && self.process.includes(*pid);
         let is_alone = !self.has_cluster && !self.is_helper();
-        match self.listener.filter(|_| is_alone).filter(is_behind_another) {
+        // Without the preload, the app is the process that listens on the port.
+        match self.listener.or(self.port_owner).filter(|_| is_alone).filter(is_behind_another) {
             Some(app) => _ = self.tasks.spawn(self.process.terminate_first(app)),
             None => self.process.terminate(),
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hostler_worker::Bind;
 use rustix::process::Signal;
 
 use super::support::*;
@@ -62,24 +63,28 @@ fn launcher(then: &str) -> String {
 
 #[tokio::test]
 async fn an_app_behind_a_program_that_passes_signals_on_gets_only_one() {
-    let app = format!(
-        "let signals = 0; process.on('SIGTERM', () => {{
+    let app = "let signals = 0; process.on('SIGTERM', () => {
             signals += 1;
-            if (signals === 1) setTimeout(() => {{ console.log('signals:', signals); process.exit(0); }}, 300);
-         }}); {PLAIN}"
-    );
+            if (signals === 1) setTimeout(() => { console.log('signals:', signals); process.exit(0); }, 300);
+         });
+         require('http').createServer((req, res) => res.end()).listen(process.env.PORT);";
     // As npm does.
     let launcher = launcher(
         "process.on('SIGTERM', () => child.kill('SIGTERM')); child.on('exit', (code) => process.exit(code));",
     );
-    let test_pool = test_pool(&app)
-        .with(|settings| settings.port = Some(3000)) // then it cannot be a helper
-        .command(["node", "-e", &launcher])
-        .started()
-        .await;
-    test_pool.stop().await;
-    test_pool.assert_logged("web 1 Stdout: signals: 1");
-    test_pool.assert_logged("): exit code 0");
+    for bind in [Bind::Socket, Bind::Port] {
+        let test_pool = test_pool(app)
+            .with(|settings| {
+                settings.port = Some(3000); // then it cannot be a helper
+                settings.bind = bind;
+            })
+            .command(["node", "-e", &launcher])
+            .started()
+            .await;
+        test_pool.stop().await;
+        test_pool.assert_logged("web 1 Stdout: signals: 1");
+        test_pool.assert_logged("): exit code 0");
+    }
 }
 
 #[tokio::test]
