@@ -62,13 +62,16 @@ impl LoadContext {
         let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         // If the folder was removed, each relative path gets an error.
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let environment: BTreeMap<_, _> =
+            std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        let folder = as_named(environment.get("PWD").map(Path::new), folder);
         Self {
             open_files: open_files.maximum.and_then(|most| usize::try_from(most).ok()),
             soft_open_files: open_files.current,
             memory: MemoryGroups::own().least_limit(),
             has_ipv6: has_ipv6(),
             workers_before: BTreeMap::new(),
-            environment: std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect(),
+            environment,
             temp_dir: temp_dir(&std::env::temp_dir(), &folder),
             folder,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -76,6 +79,17 @@ impl LoadContext {
                 .ok()
                 .and_then(|list| list.trim().parse().ok()),
         }
+    }
+}
+
+/// The working folder by the name that it has in the shell (`PWD`). The system forgets a link on the way to it, and a deploy that lets the
+/// link lead to another version would then change nothing.
+fn as_named(named: Option<&Path>, folder: PathBuf) -> PathBuf {
+    match named {
+        Some(named) if named.is_absolute() && named.canonicalize().is_ok_and(|real| real == folder) => {
+            named.to_owned()
+        }
+        _ => folder,
     }
 }
 
@@ -95,6 +109,20 @@ fn has_ipv6() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_working_folder_keeps_the_name_of_a_link_that_leads_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        let (release, link) = (real.join("1"), real.join("current"));
+        std::fs::create_dir(&release).unwrap();
+        std::os::unix::fs::symlink("1", &link).unwrap();
+        let of = |named: Option<&Path>| as_named(named, release.clone());
+        assert_eq!(of(Some(&link)), link);
+        for other in [None, Some(Path::new("current")), Some(Path::new("/")), Some(&*real.join("2"))] {
+            assert_eq!(of(other), release, "{other:?}");
+        }
+    }
 
     #[test]
     fn the_folder_for_temporary_files_is_absolute() {

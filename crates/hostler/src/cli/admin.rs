@@ -295,7 +295,10 @@ fn fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {
 /// The Hostler that was started in this folder, or else the only one of this user. Exit code 2 if there are several.
 fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostler>, ExitCode> {
     let all = note::read(load_context);
-    let here: Vec<_> = all.iter().filter(|noted| noted.folder == load_context.folder).collect();
+    // Each shell may have come there by another link.
+    let (folder, real) = (&load_context.folder, load_context.folder.canonicalize().ok());
+    let is_here = |other: &Path| other == folder || real.is_some() && other.canonicalize().ok() == real;
+    let here: Vec<_> = all.iter().filter(|noted| is_here(&noted.folder)).collect();
     match (&here[..], &all[..]) {
         ([only], _) => Ok(Some((*only).clone())),
         ([], [only]) => Ok(Some(only.clone())),

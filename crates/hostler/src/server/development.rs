@@ -34,6 +34,8 @@ pub(super) fn begin(running: &Arc<RunningServer>) -> Result<(), StartError> {
     let Some(options) = &running.options.watch else { return Ok(()) };
     let pools = running.pools.load();
     let Some((supervisor, folder)) = pools.iter().find_map(watched) else { return Ok(()) };
+    // Changes are told with the names that files have without links.
+    let folder = folder.canonicalize().unwrap_or(folder);
     let filters = filters(running, options, &folder)?;
     let (reports, folders) = file_watch::begin(filters).map_err(StartError::Watch)?;
     let s = if folders == 1 { "" } else { "s" };

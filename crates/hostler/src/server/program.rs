@@ -11,6 +11,8 @@ pub(super) struct Program {
     pub path: PathBuf,
     /// All arguments; the program's name is the first.
     pub arguments: Vec<OsString>,
+    /// The folder in which it was started, by the name that it had then. A link in it is followed again, too.
+    pub folder: PathBuf,
 }
 
 impl Program {
@@ -22,7 +24,7 @@ impl Program {
             Some(path) => path,
             None => std::env::current_exe()?,
         };
-        Ok(Self { path, arguments })
+        Ok(Self { path, arguments, folder: load_context.folder.clone() })
     }
 }
 

@@ -75,6 +75,10 @@ impl Successor {
         if let Some(limit) = soft_open_files {
             command.env(OPEN_FILES, limit.to_string());
         }
+        // Without it, the folder is still the one of this process: the release that a link led to when Hostler was first started.
+        if program.folder.is_dir() {
+            command.current_dir(&program.folder);
+        }
         let (child, own) = OwnChild::start(|| command.spawn(), |child| Some(child.id()))
             .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
         // The command holds a copy of the other end. Without it, the end of the process closes the channel.

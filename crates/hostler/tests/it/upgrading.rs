@@ -1,6 +1,7 @@
 //! Upgrades in front of members: what happens to connections, addresses and streams.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
 
 use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, text, try_client, upstream};
 
@@ -40,6 +41,28 @@ async fn an_upgrade_changes_listen_addresses_and_never_closes_those_that_stay() 
     assert_eq!(site.exit().await, 0);
     assert!(try_client(goes).await.is_none(), "it was closed");
     client(stays).await.get("/").await.assert_ok("ok");
+}
+
+/// A shell keeps the name of a link in PWD. The system knows only the folder that it led to.
+#[tokio::test]
+async fn a_hostler_that_was_started_in_a_link_to_a_release_follows_the_link() {
+    let plan = crate::site("[[routes]]\nmatch = '*'\nstatic = 'public'");
+    let folder = plan.folder().to_owned();
+    for release in ["1", "2"] {
+        let public = folder.join("releases").join(release).join("public");
+        std::fs::create_dir_all(&public).unwrap();
+        std::fs::write(public.join("v.txt"), release).unwrap();
+        symlink("../../hostler.toml", public.with_file_name("hostler.toml")).unwrap();
+    }
+    let link = folder.join("current");
+    symlink("releases/1", &link).unwrap();
+    let site = plan.invoked(&link, vec!["start".into()]).env("PWD", link.clone()).start().await;
+    site.get("/v.txt").await.assert_ok("1");
+    symlink("releases/2", folder.join("next")).unwrap();
+    std::fs::rename(folder.join("next"), &link).unwrap();
+    site.get("/v.txt").await.assert_ok("2");
+    upgrade(&site).await;
+    site.get("/v.txt").await.assert_ok("2");
 }
 
 #[tokio::test]
