@@ -65,7 +65,10 @@ impl Spawn<'_> {
         command.args(args).current_dir(&self.settings.cwd).env_clear();
         command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)));
         command.envs(self.compile_cache.variables());
-        command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string()).env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
+        if self.keeps_channel(program, args) {
+            command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string());
+            command.env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
+        }
         command.env("HOSTLER_POOL", self.pool).env("HOSTLER_WORKER", self.index.to_string());
         command.env("HOSTLER_GENERATION", self.generation.to_string());
         // An app with files such as production-eu.json (node-config) takes this variable for the name of one, so the pool may set it.
@@ -98,6 +101,14 @@ impl Spawn<'_> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new((child, own), self.context)?;
         Ok(Spawned { process, channel: ours, stdout, stderr, binding })
+    }
+
+    /// Bun itself runs a file. A script of a package, or a program of one, it starts without the descriptors from number 3 on, but with the
+    /// variable: Node would take one of its own descriptors for the channel.
+    fn keeps_channel(&self, program: &str, args: &[String]) -> bool {
+        let name = Path::new(program).file_name().unwrap_or_default();
+        let is_bun = name == "bun" || name == "bunx";
+        !is_bun || args.iter().any(|arg| self.settings.cwd.join(arg).is_file())
     }
 
     /// Whether PWD names the working directory, perhaps by a symbolic link. A shell sets it, and some apps read it.

@@ -1,5 +1,8 @@
 //! How an app gets its address and its folder, and becomes ready.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use hostler_dispatch::Claim;
 use hostler_worker::{Bind, Slots, WorkerAddress};
 
@@ -71,6 +74,24 @@ async fn an_app_behind_npm_listens_on_the_path_and_reports_its_own_pid() {
     assert_eq!(test_pool.worker().pid, Some(pid));
     test_pool.stop().await;
     assert!(!is_alive(pid));
+}
+
+#[tokio::test]
+async fn a_script_that_bun_starts_without_our_descriptors_is_served() {
+    // Bun closes them for what it starts, and leaves the variables.
+    let bun = "#!/bin/sh
+        echo \"channel: ${NODE_CHANNEL_FD-none}\"
+        [ \"$2\" = app.js ] || exec 3>&- 4>&-
+        exec node app.js";
+    for (argument, channel) in [("start", "none"), ("app.js", "4")] {
+        let plan = test_pool(PLAIN).file("bun", bun);
+        let program = plan.settings.cwd.join("bun").display().to_string();
+        std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let test_pool = plan.command([&*program, "run", argument]).started().await;
+        assert_eq!(test_pool.get("/").await, test_pool.worker().pid.unwrap().to_string());
+        test_pool.assert_logged(&format!("Stdout: channel: {channel}"));
+        test_pool.stop().await;
+    }
 }
 
 #[tokio::test]
