@@ -1,6 +1,7 @@
 //! How a worker's process is started: its command, environment and descriptors (protocol/README.md). Knows nothing of
 //! what happens to it later.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -103,12 +104,15 @@ impl Spawn<'_> {
         Ok(Spawned { process, channel: ours, stdout, stderr, binding })
     }
 
-    /// Bun itself runs a file. A script of a package, or a program of one, it starts without the descriptors from number 3 on, but with the
-    /// variable: Node would take one of its own descriptors for the channel.
+    /// What Bun and `node --run` start for a script of a package (and Bun for a program of one) does not get the descriptors from number 3 on,
+    /// but the variable: Node would take one of its own descriptors for the channel. A file is run by Bun itself.
     fn keeps_channel(&self, program: &str, args: &[String]) -> bool {
-        let name = Path::new(program).file_name().unwrap_or_default();
-        let is_bun = name == "bun" || name == "bunx";
-        !is_bun || args.iter().any(|arg| self.settings.cwd.join(arg).is_file())
+        let runs = |arg: &String| arg == "--run" || arg.starts_with("--run=");
+        match Path::new(program).file_name().and_then(OsStr::to_str) {
+            Some("bun" | "bunx") => args.iter().any(|arg| self.settings.cwd.join(arg).is_file()),
+            Some("node" | "nodejs") => !args.iter().take_while(|arg| arg.starts_with('-')).any(runs),
+            _ => true,
+        }
     }
 
     /// Whether PWD names the working directory, perhaps by a symbolic link. A shell sets it, and some apps read it.

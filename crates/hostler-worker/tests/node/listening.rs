@@ -77,17 +77,19 @@ async fn an_app_behind_npm_listens_on_the_path_and_reports_its_own_pid() {
 }
 
 #[tokio::test]
-async fn a_script_that_bun_starts_without_our_descriptors_is_served() {
-    // Bun closes them for what it starts, and leaves the variables.
-    let bun = "#!/bin/sh
+async fn a_script_that_is_started_without_our_descriptors_is_served() {
+    // Bun and `node --run` close them for what they start, and leave the variables.
+    let runner = "#!/bin/sh
         echo \"channel: ${NODE_CHANNEL_FD-none}\"
         [ \"$2\" = app.js ] || exec 3>&- 4>&-
         exec node app.js";
-    for (argument, channel) in [("start", "none"), ("app.js", "4")] {
-        let plan = test_pool(PLAIN).file("bun", bun);
-        let program = plan.settings.cwd.join("bun").display().to_string();
+    for (name, run, script, channel) in
+        [("bun", "run", "start", "none"), ("bun", "run", "app.js", "4"), ("node", "--run", "start", "none")]
+    {
+        let plan = test_pool(PLAIN).file(name, runner);
+        let program = plan.settings.cwd.join(name).display().to_string();
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-        let test_pool = plan.command([&*program, "run", argument]).started().await;
+        let test_pool = plan.command([&*program, run, script]).started().await;
         assert_eq!(test_pool.get("/").await, test_pool.worker().pid.unwrap().to_string());
         test_pool.assert_logged(&format!("Stdout: channel: {channel}"));
         test_pool.stop().await;
