@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::io::Errno;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use super::compile_cache::CacheChoice;
@@ -210,7 +211,16 @@ fn explain(error: io::Error, program: &str, cwd: &Path) -> io::Error {
         io::ErrorKind::NotFound if !cwd.is_dir() => {
             format!("the folder (cwd) {} does not exist", cwd.display())
         }
+        // As a script for bash in an image without it, or a program for another C library.
+        io::ErrorKind::NotFound if program.contains('/') && cwd.join(program).exists() => {
+            format!(
+                "{program:?} is there, but not the interpreter that its first line (#!) or its format names"
+            )
+        }
         io::ErrorKind::NotFound => format!("there is no program {program:?}"),
+        _ if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
+            format!("{program:?} is no program: a script needs a first line such as #!/bin/sh")
+        }
         _ => format!("{program:?}: {error}"),
     };
     io::Error::new(error.kind(), what)
@@ -230,6 +240,17 @@ mod tests {
         for (before, path, expected) in cases {
             assert_eq!(with_preload(before, Path::new(path)), expected);
         }
+    }
+
+    #[test]
+    fn a_script_that_the_system_cannot_start_is_not_said_to_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("start.sh"), "#!/no/bash\n").unwrap();
+        let why = |error: Errno, program| explain(error.into(), program, folder.path()).to_string();
+        assert!(why(Errno::NOENT, "./start.sh").contains("not the interpreter that its first line"));
+        assert!(why(Errno::NOEXEC, "./start.sh").contains("a script needs a first line"));
+        assert_eq!(why(Errno::NOENT, "./other.sh"), "there is no program \"./other.sh\"");
+        assert_eq!(why(Errno::NOENT, "node"), "there is no program \"node\"");
     }
 
     #[test]
