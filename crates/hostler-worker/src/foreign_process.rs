@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
+use super::health::accepting;
 use super::news::{NewsSender, WorkerNews};
 use super::port_owner::{TcpListen, listens_of};
 
@@ -57,7 +57,11 @@ pub(super) async fn watch(watched: ForeignWatch, news_sender: NewsSender) {
         for (listen, foreign_process) in found {
             if told.insert(listen) {
                 let is_given = watched.given.is_some_and(|given| given.port() == listen.port);
-                let owner = is_given.then_some(listen.pid);
+                let address = match watched.given {
+                    Some(given) if is_given => Some(accepting(given).await.unwrap_or(given)),
+                    _ => None,
+                };
+                let owner = address.map(|address| (listen.pid, address));
                 news_sender
                     .send(WorkerNews::ForeignProcess {
                         text: foreign_process.told(listen, owner.is_some()),
@@ -74,7 +78,7 @@ pub(super) async fn watch(watched: ForeignWatch, news_sender: NewsSender) {
 }
 
 async fn accepts(port: SocketAddr) {
-    while TcpStream::connect(port).await.is_err() {
+    while accepting(port).await.is_none() {
         sleep(TRY).await;
     }
 }

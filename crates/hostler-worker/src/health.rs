@@ -1,7 +1,7 @@
 //! Asks a booting worker whether it is ready: by connecting, by its health path, by its warm-up paths. Knows no HTTP (the
 //! probe does) and no states of workers.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +24,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// Waits until the port accepts a connection, and looks which process of this group listens on it.
 pub(super) async fn until_connectable(address: SocketAddr, group: u32, news_sender: NewsSender) {
-    while TcpStream::connect(address).await.is_err() {
+    let address = loop {
+        if let Some(found) = accepting(address).await {
+            break found;
+        }
         sleep(PAUSE).await;
-    }
+    };
     let mut owner = None;
     for look in 0..LOOKS {
         if look > 0 {
@@ -37,7 +40,18 @@ pub(super) async fn until_connectable(address: SocketAddr, group: u32, news_send
             break;
         }
     }
-    news_sender.send(WorkerNews::Connectable { owner }).await;
+    news_sender.send(WorkerNews::Connectable { address, owner }).await;
+}
+
+/// Where this port of loopback accepts connections: `localhost` is 127.0.0.1 for some programs, and ::1 for others.
+pub(super) async fn accepting(address: SocketAddr) -> Option<SocketAddr> {
+    let other = (Ipv6Addr::LOCALHOST, address.port()).into();
+    for address in [address, other] {
+        if TcpStream::connect(address).await.is_ok() {
+            return Some(address);
+        }
+    }
+    None
 }
 
 /// Waits until the health path answers 2xx.

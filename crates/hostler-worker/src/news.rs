@@ -1,5 +1,6 @@
 //! What the tasks around a worker report to its worker task. Knows none of these tasks.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -24,6 +25,8 @@ pub(super) enum WorkerNews {
     Gone { pid: u32 },
     /// The port accepts connections.
     Connectable {
+        /// Where.
+        address: SocketAddr,
         /// The process that listens on the port, if it was found.
         owner: Option<TcpListen>,
     },
@@ -31,8 +34,8 @@ pub(super) enum WorkerNews {
     ForeignProcess {
         /// What the operator should know.
         text: String,
-        /// The process, if it listens on the PORT that Hostler has set. Then it is the app.
-        owner: Option<u32>,
+        /// The process, if it listens on the PORT that Hostler has set. Then it is the app, and this is where it does.
+        owner: Option<(u32, SocketAddr)>,
     },
     /// The health path answered 2xx.
     Healthy,

@@ -9,6 +9,7 @@ mod stopping;
 mod tasks;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -86,6 +87,8 @@ pub(super) struct RunningProcess {
     pub deafness_told: bool,
     /// The process that listens on the PORT that Hostler has set, once it is known.
     pub port_owner: Option<u32>,
+    /// Where that port accepts connections, once it is known.
+    pub port_at: Option<SocketAddr>,
     /// Looks for processes without the preload, until the app listens.
     foreign_processes: Option<AbortHandle>,
     /// A server of the app that Hostler does not use, and why, as long as it uses none.
@@ -176,6 +179,7 @@ impl RunningProcess {
             asking: None,
             deafness_told: false,
             port_owner: None,
+            port_at: None,
             foreign_processes,
             unused_server: None,
             has_cluster: false,
@@ -229,7 +233,8 @@ impl RunningProcess {
         if let Some(owner) = self.port_owner {
             self.shown_pid.store(owner, Ordering::Relaxed);
         }
-        self.address.replace(WorkerAddress::Tcp(port.address)).is_none()
+        let address = WorkerAddress::Tcp(self.port_at.unwrap_or(port.address));
+        self.address.replace(address.clone()) != Some(address)
     }
 
     /// The app listens in a thread of its own.

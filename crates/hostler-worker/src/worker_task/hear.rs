@@ -164,7 +164,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let running = self.running.as_mut()?;
         match news {
             WorkerNews::Said { message, message_sender } => self.listen_to(message, message_sender),
-            WorkerNews::Connectable { owner } => {
+            WorkerNews::Connectable { address, owner } => {
+                running.port_at = Some(address);
                 running.port_owner = owner.map(|listen| listen.pid);
                 if let Some(TcpListen { port, is_open: true, .. }) = owner {
                     self.log.warn(format!("the app listens on *:{port}, not on its HOST.{EXPOSED}"));
@@ -176,7 +177,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.moved(RunningProcess::accepts)
             }
             WorkerNews::ForeignProcess { text, owner } => {
-                running.port_owner = owner.or(running.port_owner);
+                if let Some((pid, address)) = owner {
+                    (running.port_owner, running.port_at) = (Some(pid), Some(address));
+                }
                 running.unused_server = Some(text.clone());
                 self.log.warn(text);
                 owner.and_then(|_| self.moved(RunningProcess::accepts))

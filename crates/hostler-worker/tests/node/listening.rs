@@ -108,6 +108,22 @@ async fn with_bind_port_the_app_gets_a_free_port_and_is_ready_when_it_accepts() 
 }
 
 #[tokio::test]
+async fn an_app_on_the_port_of_ipv6_loopback_is_served() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return;
+    }
+    // `localhost` is this address in many containers.
+    let app = "require('http').createServer((req, res) => res.end('six')).listen(process.env.PORT, '::1');";
+    // The second one has no preload.
+    for (bind, command) in [(Bind::Port, "node app.js"), (Bind::Socket, "NODE_OPTIONS= node app.js")] {
+        let plan = test_pool(app).with(|settings| settings.bind = bind);
+        let test_pool = plan.command(["sh", "-c", command]).started().await;
+        assert_eq!(test_pool.get("/").await, "six");
+        test_pool.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn behind_a_port_and_a_shell_the_status_is_that_of_the_app() {
     let app =
         "require('http').createServer((req, res) => res.end(`${process.pid}`)).listen(process.env.PORT);";
