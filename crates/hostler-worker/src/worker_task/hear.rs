@@ -1,5 +1,6 @@
 //! Translates commands, and reports about the worker, into events of the lifecycle.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -164,18 +165,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let running = self.running.as_mut()?;
         match news {
             WorkerNews::Said { message, message_sender } => self.listen_to(message, message_sender),
-            WorkerNews::Connectable { address, owner } => {
-                running.port_at = Some(address);
-                running.port_owner = owner.map(|listen| listen.pid);
-                if let Some(TcpListen { port, is_open: true, .. }) = owner {
-                    self.log.warn(format!("the app listens on *:{port}, not on its HOST.{EXPOSED}"));
-                }
-                // It may be in the pool already, because the app said that it is ready. Then its event loop was not known.
-                if owner.is_some() && self.membership.is_some() {
-                    self.join();
-                }
-                self.moved(RunningProcess::accepts)
-            }
+            WorkerNews::Connectable { address, owner } => self.connectable(address, owner),
             WorkerNews::ForeignProcess { text, owner } => {
                 if let Some((pid, address)) = owner {
                     (running.port_owner, running.port_at) = (Some(pid), Some(address));
@@ -219,6 +209,20 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             WorkerNews::Inspected { stands_still } => self.inspected(stands_still),
             WorkerNews::Turn(_) => None,
         }
+    }
+
+    fn connectable(&mut self, address: SocketAddr, owner: Option<TcpListen>) -> Option<LifecycleEvent> {
+        let running = self.running.as_mut()?;
+        running.port_at = Some(address);
+        running.port_owner = owner.map(|listen| listen.pid);
+        if let Some(TcpListen { port, is_open: true, .. }) = owner {
+            self.log.warn(format!("the app listens on *:{port}, not on its HOST.{EXPOSED}"));
+        }
+        // It may be in the pool already, because the app said that it is ready. Then its event loop was not known.
+        if owner.is_some() && self.membership.is_some() {
+            self.join();
+        }
+        self.moved(RunningProcess::accepts)
     }
 
     fn listen_to(&mut self, message: FromWorker, message_sender: MessageSender) -> Option<LifecycleEvent> {
