@@ -224,6 +224,7 @@ mod tests {
     use rustix::process::{Pid, Signal, kill_process};
 
     use super::*;
+    use crate::main_thread::ServingThread;
 
     #[tokio::test]
     #[cfg(target_os = "linux")]
@@ -235,7 +236,7 @@ mod tests {
         let (_changes, settings) = watch::channel(Arc::new(WorkerSettings::default()));
         let capacity_watch = CapacityWatch {
             gauge: membership.gauge(),
-            capacity: Arc::new(Capacity::of(Some(process.id()), Arc::default())),
+            capacity: Arc::new(Capacity::of(Some(ServingThread::main_of(process.id())), Arc::default())),
             vitals: Arc::default(),
             settings,
             pid: process.id(),
