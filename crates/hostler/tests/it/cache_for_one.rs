@@ -166,3 +166,19 @@ async fn a_private_answer_to_authorization_leaves_the_stale_one_and_its_refresh_
     app.has_seen(3).await;
     eventually("a new answer", async || (site.get("/").await.text() != "1").then_some(())).await;
 }
+
+#[tokio::test]
+async fn a_private_answer_to_a_head_with_authorization_leaves_the_stale_one_to_others() {
+    let app = upstream().in_turn([
+        text(answer("Cache-Control: public, max-age=0, stale-if-error=60\r\nETag: \"v1\"\r\n", "hello")),
+        text("HTTP/1.1 200 OK\r\nCache-Control: private\r\nETag: \"v1\"\r\nContent-Length: 5\r\n\r\n"),
+        text("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"),
+    ]);
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("hello");
+    let head = asked(&site, "HEAD", "/", "Authorization: Basic eDp5\r\n").await;
+    head.assert_status(200).assert_field("cache-control", "private");
+    site.get("/").await.assert_ok("hello");
+    assert_eq!(app.targets().len(), 3);
+}

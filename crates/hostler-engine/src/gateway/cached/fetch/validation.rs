@@ -72,6 +72,9 @@ impl Fetch {
         let may_change = self.caching.stores && self.is_as_stored && !self.asks.no_store;
         let Some(stored) = self.stale.as_ref().filter(|_| may_change) else { return };
         let (shared_cache, now) = (&self.caching.shared_cache, Moment::now());
+        if self.asks.authorized && !self.is_for_others(exchange, answer, now) {
+            return;
+        }
         let (is_page, length) = (stored.head.status == 200, stored.body.len() as u64);
         match compare(&HeadLines(&stored.head.fields), length, &HeadLines(&answer.fields)) {
             HeadComparison::Same if is_page => {
@@ -94,6 +97,12 @@ impl Fetch {
                 }
             }
         }
+    }
+
+    /// Whether others may get the answer to the credentials of this client.
+    fn is_for_others(&self, exchange: &Exchange, answer: &ResponseHead, now: Moment) -> bool {
+        let (rules, lines) = (&self.caching.rules, HeadLines(&answer.fields));
+        Freshness::of(rules, &self.asks, answer.status, &lines, sent_at(exchange, now), now).is_ok()
     }
 
     /// The stored answer under its new head and the new freshness. The new `Vary` counts as well: fewer requests may match it.
