@@ -262,6 +262,11 @@ impl BodyReading {
         Poll::Ready(Ok(false))
     }
 
+    /// How many bytes of the body have come, also before the part that this reader wants.
+    pub fn come(&self) -> usize {
+        self.incoming_body.come()
+    }
+
     /// Whether filling waits for this reader.
     pub fn holds_up(&self) -> bool {
         self.incoming_body.is_too_large()

@@ -240,9 +240,9 @@ impl<S: AnswerSink> Transfer<S> {
             buffer.took(came);
         }
         if taken.is_pending() {
-            let Some(has_taken) = self.has_taken() else { return Poll::Pending };
+            let Some(has_gone_on) = self.has_gone_on() else { return Poll::Pending };
             self.is_awaited = true;
-            return self.poll_pause(cx, exchange, was_awaited && came == 0 && !has_taken);
+            return self.poll_pause(cx, exchange, was_awaited && came == 0 && !has_gone_on);
         }
         ready!(taken).map_err(DeliveryError::ResponseBody)?;
         // The slot is free from here on, even if the client is still reading.
@@ -253,12 +253,13 @@ impl<S: AnswerSink> Transfer<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the member has taken some of the request since the last look. None if it has taken all that the client has sent, and waits for the
-    /// rest: the answer may pause meanwhile, because the client may not.
-    fn has_taken(&mut self) -> Option<bool> {
-        let Some(call) = self.body.as_mut().and_then(ResponseBody::call) else { return Some(false) };
-        let taken = call.taken_by_member(self.body_may_pause)?;
-        Some(std::mem::replace(&mut self.taken_by_member, taken) != taken)
+    /// Whether the answer has gone on since the last look, although nothing has come for the client: the member has taken some of the request, or a
+    /// body of which the client wants a later part has come nearer to it. None if the member has taken all that the client has sent, and waits for
+    /// the rest: the answer may pause meanwhile, because the client may not.
+    fn has_gone_on(&mut self) -> Option<bool> {
+        let Some(body) = &self.body else { return Some(false) };
+        let past = body.gone_past(self.body_may_pause)?;
+        Some(std::mem::replace(&mut self.gone_past, past) != past)
     }
 
     /// Ready if the answer has paused for too long. `goes_on`: it has paused already. An answer without end has a limit of its own.

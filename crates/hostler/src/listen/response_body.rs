@@ -199,6 +199,15 @@ impl ResponseBody {
         }
     }
 
+    /// How many bytes of the request the member has taken, or have come of a body of which the client may want a later part. None: the client is late.
+    pub fn gone_past(&self, body_may_pause: bool) -> Option<usize> {
+        match &self.origin {
+            AnswerOrigin::Member(call) => call.taken_by_member(body_may_pause),
+            AnswerOrigin::Own(_) => Some(0),
+            AnswerOrigin::Shared(shared) => Some(shared.reading.come()),
+        }
+    }
+
     /// Whether the client still sends the body of its request to the member.
     pub fn is_uploading(&mut self) -> bool {
         self.call().is_some_and(|call| call.is_uploading())

@@ -156,8 +156,8 @@ pub(super) struct Transfer<S: AnswerSink> {
     pub is_behind: bool,
     /// Whether the member was asked for more, and nothing has come yet.
     pub is_awaited: bool,
-    /// How many bytes of the request the member had taken at the last look.
-    pub taken_by_member: usize,
+    /// How many bytes had gone past the client at the last look: see [`ResponseBody::gone_past`].
+    pub gone_past: usize,
     /// Whether the client may pause while it sends: then a pause counts if nothing goes in either direction.
     pub body_may_pause: bool,
     /// Whether the answer has paused for so long that its request was named.
@@ -182,7 +182,7 @@ impl<S: AnswerSink> Transfer<S> {
             was_full,
             is_behind,
             is_awaited,
-            taken_by_member: 0,
+            gone_past: 0,
             body_may_pause: false,
             is_named,
             unfinished,

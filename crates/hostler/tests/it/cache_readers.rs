@@ -83,6 +83,30 @@ async fn an_answer_that_ends_soon_after_its_client_has_left_is_stored() {
 }
 
 #[tokio::test]
+async fn a_range_behind_what_has_come_may_take_longer_than_a_pause() {
+    const BYTES: usize = 20;
+    let app = upstream().script(|_| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\nCache-Control: max-age=60\r\n\r\n");
+        let piece = |at: usize| [vec![Step::Hold], text([b'a' + at as u8])].concat();
+        text(head).into_iter().chain((0..BYTES).flat_map(piece)).collect::<Vec<_>>()
+    });
+    let app = app.start().await;
+    let config = "pools.app.response_idle_timeout = '2s'\n\
+        [[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = site(config).with("app", &app).start().await;
+    let mut client = site.connect().await;
+    client.send("GET /film HTTP/1.1\r\nHost: site.test\r\nRange: bytes=-1\r\n\r\n").await;
+    app.has_seen(1).await;
+    // In all it takes longer than a pause may.
+    let mut pace = tokio::time::interval(std::time::Duration::from_millis(150));
+    for _ in 0..BYTES {
+        pace.tick().await;
+        app.release(1);
+    }
+    client.answer().await.assert_status(206).assert_says("t");
+}
+
+#[tokio::test]
 async fn all_clients_of_an_answer_that_grows_over_max_entry_get_all_of_it() {
     let rest = "x".repeat(12 << 20);
     let chunk = format!("{:x}\r\n{rest}\r\n0\r\n\r\n", rest.len());
