@@ -77,6 +77,11 @@ pub struct StoredForm<H> {
     pub body: Bytes,
 }
 
+/// The memory of the tags of an entry, in bytes.
+pub fn size_of_tags(tags: &[Box<str>]) -> usize {
+    tags.iter().map(|tag| tag.len() + size_of::<Box<str>>() + PIECE).sum()
+}
+
 impl<H> Clone for StoredForm<H> {
     fn clone(&self) -> Self {
         Self { coding: self.coding, head: Arc::clone(&self.head), body: self.body.clone() }
@@ -86,7 +91,7 @@ impl<H> Clone for StoredForm<H> {
 impl<H> Entry<H> {
     /// The memory of the entry, in bytes.
     pub fn weight(&self) -> usize {
-        let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>() + PIECE).sum();
+        let tags = size_of_tags(&self.tags);
         let form =
             |form: &StoredForm<H>| self.head_bytes + form.body.len() + size_of::<StoredForm<H>>() + 4 * PIECE;
         let forms: usize = self.forms.iter().map(form).sum();

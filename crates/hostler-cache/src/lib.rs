@@ -13,7 +13,7 @@ mod tier;
 mod variants;
 
 pub use bodies::{BodyMemory, BodyShare};
-pub use entry::{Entry, FetchMark, LogPosition, StoredForm};
+pub use entry::{Entry, FetchMark, LogPosition, StoredForm, size_of_tags};
 pub use flight::{Flight, FlightOutcome, FlightResult, FlightRole, FlightWait, Flights};
 pub use head::{Head, Moment, Tick};
 pub use policy::{

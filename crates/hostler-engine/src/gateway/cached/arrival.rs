@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hostler_cache::{
     CacheStatus, FetchMark, Flight, FlightOutcome, Freshness, NotStored, RequestDirectives, Tick, Vary,
+    size_of_tags,
 };
 use hostler_wire::{BodyLength, CallError, Fields, ResponseHead};
 use tokio::time::timeout;
@@ -24,7 +25,8 @@ use crate::gateway::refusal::Refusal;
 use crate::gateway::target::PoolTarget;
 use crate::proxy::{CallBox, CallEnding};
 
-/// Bytes that an entry takes besides its head and body, roughly.
+/// Bytes that an entry takes besides its head, its body and its labels. It is not less than what the entry counts, which the store compares
+/// with the limit once more.
 const OVERHEAD: usize = 1024;
 /// After an answer was too large to store, its URL counts as too large for this long. Range requests for it then go to the member as they
 /// are; the whole answer is not fetched for each of them.
@@ -79,7 +81,7 @@ impl Arrival {
         flight: Option<Flight<FetchOutcome>>,
     ) -> Option<Self> {
         let ArrivedHead { stored, own, vary, freshness, tags, length } = head;
-        let labels: usize = vary.size() + tags.iter().map(|tag| tag.len() + 16).sum::<usize>();
+        let labels = vary.size() + size_of_tags(&tags);
         let most =
             caching.shared_cache.memory.max_entry().saturating_sub(cache::size(&stored) + labels + OVERHEAD);
         if matches!(length, BodyLength::Known(length) if length > most as u64) {
