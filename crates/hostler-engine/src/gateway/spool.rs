@@ -30,6 +30,7 @@ pub async fn read_whole<D: Downstream>(
     if length == BodyLength::Known(0) {
         return Ok((Body::None, 0));
     }
+    check_length(client, length, settings)?;
     let mut spill = None;
     // Allocates for what the client has sent, not for the length that it announces.
     let mut piece = Vec::new();
@@ -62,6 +63,22 @@ pub async fn read_whole<D: Downstream>(
             }
             (false, file) => spill = file,
         }
+    }
+}
+
+/// Refuses a body that can never be stored before its client sends it. A body over the limit for memory goes into the file from its first byte on.
+fn check_length<D: Downstream>(
+    client: &mut D,
+    length: BodyLength,
+    settings: &SpoolSettings,
+) -> Result<(), BodyError> {
+    let BodyLength::Known(length) = length else { return Ok(()) };
+    if length <= settings.memory as u64 {
+        return Ok(());
+    }
+    match client.spool().map(|account| account.most()) {
+        Some(most) if length > most => Err(BodyError::LargerThanSpool(most)),
+        _ => Ok(()),
     }
 }
 

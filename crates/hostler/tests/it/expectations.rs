@@ -44,6 +44,18 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
+async fn a_body_that_never_fits_into_the_spool_is_refused_before_it_is_sent() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.spool_size = '64 KiB'\nserver.body_memory = '1 KiB'").await;
+    let mut client = site.connect().await;
+    // One client can have half of the spool.
+    client.send(format!("{ASKING}Content-Length: 32769\r\n\r\n")).await;
+    let answer = client.answer().await;
+    assert_eq!(answer.assert_refused(507, "spool_size").interim, []);
+    client.assert_closed().await;
+}
+
+#[tokio::test]
 async fn a_full_queue_refuses_a_large_body_before_it_is_sent_and_keeps_the_connection_of_a_small_one() {
     let app = upstream().holds_requests().start().await;
     let (site, [mut first, mut second]) = with_a_full_queue(&app).await;
