@@ -21,7 +21,7 @@ pub use policy::{
     Precedence, Query, Ranged, RequestDirectives, RequestSide, Reuse, Selecting, Ttl, Validators, Vary,
     admit, any_tag, compare, conditions, confirms, invalidated, is_failure, is_host_of_key, judge,
     keys_of_url, may_serve_on_error, may_share, outdated, part, range, replaces_stored, tags,
-    varies_by_each_request, write_key,
+    varies_by_each_request, varies_more, write_key,
 };
 pub use purge::Purge;
 pub use status::{CacheStatus, Forward};

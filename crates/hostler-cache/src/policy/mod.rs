@@ -37,7 +37,7 @@ pub use request_directives::{Method, RequestDirectives, admit};
 pub use rules::{CachingRules, CookiesOfAnswers, Precedence, Ttl};
 pub use tags::tags;
 pub use validate::{HeadComparison, Kept, Validators, compare, confirms, outdated};
-pub use vary::{RequestSide, Selecting, Vary, varies_by_each_request};
+pub use vary::{RequestSide, Selecting, Vary, varies_by_each_request, varies_more};
 
 #[cfg(test)]
 mod tests;

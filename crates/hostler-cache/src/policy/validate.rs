@@ -117,10 +117,14 @@ impl Kept {
     }
 
     /// Whether a stored line stays when this 304 has confirmed the response. A stored `Date` or `Age` would leave the
-    /// response as old as it was.
+    /// response as old as it was. What the stored `Vary` names has selected the body, also if the 304 names less: the
+    /// compression of Express names `Accept-Encoding` only where there is a body.
     pub fn outlives(name: &[u8], not_modified: &impl Head) -> bool {
         if is_one_of(name, &["date", "age"]) {
             return false;
+        }
+        if is_one_of(name, &["vary"]) {
+            return true;
         }
         let is_there = |name: &str| not_modified.lines(name).next().is_some();
         !Self::replaces(name) || !std::str::from_utf8(name).is_ok_and(is_there)

@@ -73,6 +73,13 @@ impl Vary {
     }
 }
 
+/// Whether the `Vary` of a 304 names a field that the stored one does not name.
+pub fn varies_more(not_modified: &impl Head, stored: &impl Head) -> bool {
+    let is_known =
+        |name: &[u8]| stored.lines("vary").flat_map(members).any(|known| known.eq_ignore_ascii_case(name));
+    not_modified.lines("vary").flat_map(members).any(|name| !is_known(name))
+}
+
 /// The first selecting field that is different in each request. A response that varies by such a field is never found
 /// again, and would only use memory.
 pub fn varies_by_each_request(answer: &impl Head) -> Option<&str> {

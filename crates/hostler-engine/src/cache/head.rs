@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use hostler_cache::{Kept, Moment};
+use hostler_cache::{Kept, Moment, varies_more};
 use hostler_wire::{
     Field, Limits, Name, ResponseHead, content_range, write_field, write_head_end, write_status_line,
 };
@@ -20,12 +20,16 @@ pub fn stored(head: &ResponseHead, kept: &Kept, received: Moment) -> ResponseHea
     parsed(head, text)
 }
 
-/// The stored head, updated from the 304 that has validated it (RFC 9111 section 3.2).
+/// The stored head, updated from the 304 that has validated it (RFC 9111 section 3.2). Its `Vary` names what either of them names.
 pub fn freshened(stored: &ResponseHead, not_modified: &ResponseHead) -> ResponseHead {
     let confirmation = HeadLines(&not_modified.fields);
     let mut text = start(stored);
     stored.fields.copy_lines(&mut text, |_, name| Kept::outlives(name, &confirmation));
-    not_modified.fields.copy_lines(&mut text, |field, name| !field.listed && Kept::replaces(name));
+    let varies_more = varies_more(&confirmation, &HeadLines(&stored.fields));
+    let is_new = |field: &Field| field.known != Name::Vary || varies_more;
+    not_modified
+        .fields
+        .copy_lines(&mut text, |field, name| !field.listed && Kept::replaces(name) && is_new(field));
     parsed(stored, text)
 }
 
@@ -147,6 +151,20 @@ mod tests {
         let fresh = freshened(&stored, &confirmation);
         assert_eq!((fresh.status, fresh.reason()), (200, &b"OK"[..]));
         assert_eq!(lines(&fresh), "Cache-Control: max-age=1\nB: 1\nDate: now\na: 3\n");
+    }
+
+    #[test]
+    fn a_304_takes_no_field_out_of_the_stored_vary() {
+        let stored = head("HTTP/1.1 200 OK\nVary: Origin, Accept-Encoding\n\n");
+        let freshened = |stored: &ResponseHead, vary: &str| {
+            freshened(stored, &head(&format!("HTTP/1.1 304 Not Modified\n{vary}\n")))
+        };
+        for vary in ["", "Vary: origin\n", "Vary: Accept-Encoding\nVary: Origin\n"] {
+            assert_eq!(lines(&freshened(&stored, vary)), "Vary: Origin, Accept-Encoding\n");
+        }
+        let more = freshened(&stored, "Vary: Origin, Cookie\n");
+        assert_eq!(lines(&more), "Vary: Origin, Accept-Encoding\nVary: Origin, Cookie\n");
+        assert_eq!(lines(&freshened(&more, "Vary: Origin, Cookie\n")), lines(&more), "it does not grow");
     }
 
     #[test]

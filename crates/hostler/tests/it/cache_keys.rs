@@ -167,3 +167,29 @@ async fn a_vary_that_comes_with_a_304_counts() {
     site.connect_from("127.0.0.1").await.get("/page").await.assert_ok("127.0.0.1");
     site.connect_from("127.0.0.2").await.get("/page").await.assert_ok("127.0.0.2");
 }
+
+/// As `compression` and `cors` of Express, which name the coding only in the `Vary` of an answer with a body.
+#[tokio::test]
+async fn a_304_that_varies_by_less_opens_no_compressed_page_to_other_clients() {
+    let app = upstream().script(|seen: &Seen| {
+        let coding = seen.field("accept-encoding").unwrap_or_default();
+        hostler_testkit::text(match seen.field("if-none-match") {
+            Some(_) => "HTTP/1.1 304 Not Modified\r\nETag: W/\"x\"\r\nVary: Origin\r\n\
+                        Cache-Control: max-age=60\r\n\r\n"
+                .to_string(),
+            None => answer(
+                "Cache-Control: max-age=0\r\nETag: W/\"x\"\r\nVary: Origin, Accept-Encoding\r\n",
+                &format!("as {coding}"),
+            ),
+        })
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let gzip = "Accept-Encoding: gzip\r\n";
+    asked(&site, "GET", "/page", gzip).await.assert_ok("as gzip");
+    let fresh = asked(&site, "GET", "/page", gzip).await;
+    fresh.assert_ok("as gzip").assert_field("vary", "Origin, Accept-Encoding");
+    asked(&site, "GET", "/page", "").await.assert_ok("as ");
+    let hit = asked(&site, "GET", "/page", gzip).await;
+    assert_cache(hit.assert_ok("as gzip"), "hit");
+}

@@ -160,6 +160,7 @@ fn a_304_brings_new_fields_but_not_those_of_the_body() {
     assert!(!outlives("cache-control"));
     assert!(!outlives("Date") && !outlives("Age"), "it is as old as its validation");
     assert!(outlives("Content-Length") && outlives("ETag") && outlives("Test-Header"));
+    assert!(Kept::outlives(b"Vary", &Lines::of("Vary: Origin")), "it has selected the body");
 }
 
 #[test]
