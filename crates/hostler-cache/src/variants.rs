@@ -58,14 +58,24 @@ impl<H> Variant<H> {
 }
 
 impl<H> Variants<H> {
-    /// The newest entry for which `fits` returns true. It counts as used. Errors: all entries, because none fits.
+    /// The newest entry for which `fits` returns true. One with `Vary` comes before one without: some apps leave it out of the response to a
+    /// request that has none of the fields, and every request fits that (RFC 9111 section 4.1). The entry counts as used. Errors: all entries,
+    /// because none fits.
     pub fn find(self, fits: impl Fn(&Entry<H>) -> bool) -> Result<Arc<Entry<H>>, Self> {
         let several = match self {
             Self::One(entry) if fits(&entry) => return Ok(entry),
             Self::One(entry) => return Err(Self::One(entry)),
             Self::More(several) => several,
         };
-        let Some(found) = several.variants.iter().find(|variant| fits(&variant.entry)) else {
+        let mut found = None;
+        for variant in several.variants.iter().filter(|variant| fits(&variant.entry)) {
+            found = found.or(Some(variant));
+            if !variant.entry.vary.fields.is_empty() {
+                found = Some(variant);
+                break;
+            }
+        }
+        let Some(found) = found else {
             return Err(Self::More(several));
         };
         // Reads before it writes: other threads use the same entry.

@@ -193,3 +193,37 @@ async fn a_304_that_varies_by_less_opens_no_compressed_page_to_other_clients() {
     let hit = asked(&site, "GET", "/page", gzip).await;
     assert_cache(hit.assert_ok("as gzip"), "hit");
 }
+
+#[tokio::test]
+async fn an_answer_without_vary_does_not_hide_a_variant_that_fits() {
+    let app = upstream().script(|seen: &Seen| {
+        hostler_testkit::text(match seen.field("accept-language") {
+            Some(language) => answer(&format!("{FRESH}Vary: Accept-Language\r\n"), &language),
+            None => answer(FRESH, "en"),
+        })
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    let german = "Accept-Language: de\r\n";
+    asked(&site, "GET", "/page", german).await.assert_ok("de");
+    asked(&site, "GET", "/page", "").await.assert_ok("en");
+    for (fields, expected) in [(german, "de"), ("", "en")] {
+        let hit = asked(&site, "GET", "/page", fields).await;
+        assert_cache(hit.assert_ok(expected), "hit");
+    }
+    assert_eq!(app.targets().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_without_vary_replaces_the_stale_one_with_vary() {
+    let fields = |_: &Seen, number: usize| match number {
+        1 => "Cache-Control: max-age=0\r\nETag: \"v1\"\r\nVary: Accept-Language\r\n".to_owned(),
+        _ => FRESH.to_owned(),
+    };
+    let app = upstream().script(numbered(fields)).start().await;
+    let site = with_cache(&app).await;
+    for (expected, cache) in [("1", "fwd=uri-miss"), ("2", "fwd=stale"), ("2", "hit")] {
+        let answer = asked(&site, "GET", "/page", "Accept-Language: de\r\n").await;
+        assert_cache(answer.assert_ok(expected), cache);
+    }
+}

@@ -208,6 +208,9 @@ impl Arrival {
         let mut is_stored = false;
         let entry = match freshness {
             Ok(freshness) => {
+                if let Some(outdated) = self.outdated.as_ref().filter(|outdated| hides(outdated, vary)) {
+                    place.shared_cache.remove(&place.key, outdated);
+                }
                 let entry = Arc::new(Entry {
                     head: head.clone(),
                     head_bytes: cache::size(head),
@@ -228,6 +231,11 @@ impl Arrival {
         settle(self.flight.take(), FlightOutcome::Shared(fetch_outcome));
         (entry, is_stored)
     }
+}
+
+/// Whether requests would still get the outdated answer and not the one with this `Vary`, as one without `Vary` comes last.
+fn hides(outdated: &Entry, vary: &Vary) -> bool {
+    vary.fields.is_empty() && !outdated.vary.fields.is_empty()
 }
 
 /// Notes for `Cache-Status` whether the answer is stored (RFC 9211 section 2.4).
