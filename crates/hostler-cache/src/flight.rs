@@ -162,6 +162,18 @@ impl<T> Flights<T> {
         self.shards.iter().map(|shard| count(&lock(shard))).sum()
     }
 
+    /// Notes that requests for this key fetch for themselves for so long, as after [`FlightOutcome::AloneFor`].
+    pub fn leave_alone(&self, key: &[u8], now: Tick, ms: u64) {
+        let hash = self.hash(key);
+        self.shard(hash).remember_alone(hash, now, ms);
+    }
+
+    /// Whether [`join`](Self::join) would say that this request fetches for itself.
+    pub fn is_alone(&self, key: &[u8], now: Tick) -> bool {
+        let hash = self.hash(key);
+        self.shard(hash).alone.get(&hash).is_some_and(|until| now < *until)
+    }
+
     fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key)
     }

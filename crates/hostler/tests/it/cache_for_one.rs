@@ -1,6 +1,7 @@
 //! Answers of a route with a cache that are neither stored nor shared: what their one client gets for its own conditions and ranges.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use hostler_testkit::{Seen, Step, eventually, text, upstream};
 
@@ -193,4 +194,28 @@ async fn a_private_answer_to_a_head_with_authorization_leaves_the_stale_one_to_o
     head.assert_status(200).assert_field("cache-control", "private");
     site.get("/").await.assert_ok("hello");
     assert_eq!(app.targets().len(), 3);
+}
+
+#[tokio::test]
+async fn after_a_fetch_in_the_background_has_failed_the_next_one_begins_a_second_later() {
+    let (count, stale) = (AtomicUsize::new(0), "Cache-Control: max-age=0, stale-while-revalidate=60\r\n");
+    let app = upstream().script(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+        0 => text(answer(stale, "old")),
+        _ => text("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"),
+    });
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/").await.assert_ok("old");
+    let began = Instant::now();
+    // Another one may begin in the moment in which one fails.
+    eventually("four failed fetches", async || {
+        site.get("/").await.assert_ok("old");
+        (app.targets().len() > 4).then_some(())
+    })
+    .await;
+    assert!(began.elapsed() > Duration::from_millis(900), "{:?}", began.elapsed());
+    let log = site.exchanges(1).await;
+    let statuses: Vec<_> =
+        log.iter().filter(|line| line["cache"] == "refresh").map(|line| &line["status"]).collect();
+    assert!(statuses.len() >= 2 && statuses.iter().all(|status| **status == 503), "{statuses:?}");
 }

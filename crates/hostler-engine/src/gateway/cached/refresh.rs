@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives, Tick};
+use hostler_cache::{CacheStatus, FlightRole, Forward, Moment, RequestDirectives, Tick, is_failure};
 
 use super::fetch_state::Fetch;
 use super::lookup::{CacheLookup, find};
@@ -13,7 +13,11 @@ use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
 use crate::gateway::target::{PoolTarget, Route, Target};
 
-/// Starts a task that fetches the answer, unless a fetch for it runs already.
+/// After a fetch has failed, the next one for the same answer begins so much later at the earliest. Otherwise an app that fails at once would get
+/// one after the other, as there are requests for the answer all the time.
+const AFTER_FAILURE_MS: u64 = 1000;
+
+/// Starts a task that fetches the answer, unless a fetch for it runs already or has just failed.
 pub(super) fn begin(
     caching: &Arc<Caching>,
     route: &Arc<Route>,
@@ -26,6 +30,9 @@ pub(super) fn begin(
     let asks = RequestDirectives { conditional: false, ranged: false, ..asks };
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
     fetch.select(exchange, &stale.head);
+    if caching.shared_cache.flights.is_alone(&pause_key(&fetch), Tick::now()) {
+        return;
+    }
     let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Tick::now())
     else {
         return;
@@ -40,6 +47,11 @@ pub(super) fn begin(
             fetch_in_background(fetch, &route, target, exchange, thread).await;
         }
     });
+}
+
+/// Under which it is noted that a fetch has failed. No key of a flight begins like this: clients that wait for a fetch of their own are not concerned.
+fn pause_key(fetch: &Fetch) -> Vec<u8> {
+    [&b"\0refresh\0"[..], &fetch.flight_key()].concat()
 }
 
 async fn fetched_by_others(fetch: &Fetch, exchange: &Exchange) -> Option<Arc<Entry>> {
@@ -59,7 +71,7 @@ async fn fetch_in_background(
     mut exchange: Exchange,
     thread: usize,
 ) {
-    let caching = fetch.caching.clone();
+    let (caching, pause) = (fetch.caching.clone(), pause_key(&fetch));
     // If the fetch fails, the old answer stays.
     match fetch.run((route, target), &mut exchange, &mut NoClient, thread).await {
         Ok(Answer::Member(call) | Answer::Tunnel(call)) => call.abandon(&mut exchange),
@@ -75,8 +87,13 @@ async fn fetch_in_background(
             exchange.log_facts.detail = refusal.detail();
         }
     }
+    let mut is_answered = false;
     if let Some(CacheStatus::Forwarded { status: Some(status), .. }) = exchange.log_facts.cache {
         exchange.log_facts.status = status;
+        is_answered = !is_failure(status) && exchange.log_facts.aborted.is_none();
+    }
+    if !is_answered {
+        caching.shared_cache.flights.leave_alone(&pause, Tick::now(), AFTER_FAILURE_MS);
     }
     account::close(&exchange);
     target.poison.settle(&mut exchange);
