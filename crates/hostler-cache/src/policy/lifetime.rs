@@ -77,8 +77,13 @@ fn date(answer: &impl Head, received: Moment) -> u64 {
 }
 
 /// The initial age by RFC 9111 section 4.2.3, in milliseconds where they are known.
+///
+/// A `Date` from the second before the request shows no age. It has no parts of a second, and Node reads the clock for it when a second begins,
+/// or later if a page keeps its event loop busy then. With an age of a second, a page with `max-age=1` would be stale when it comes.
 pub(super) fn initial_age(answer: &impl Head, requested: Moment, received: Moment) -> u64 {
-    let apparent = (received.0 / 1000).saturating_sub(date(answer, received)) * 1000;
+    let made = date(answer, received);
+    let is_of_now = made.saturating_add(1) >= requested.0 / 1000;
+    let apparent = if is_of_now { 0 } else { (received.0 / 1000).saturating_sub(made) * 1000 };
     let delay = received.0.saturating_sub(requested.0);
     apparent.max(times::age(answer) * 1000 + delay)
 }

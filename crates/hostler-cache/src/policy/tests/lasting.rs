@@ -133,6 +133,23 @@ fn the_first_age_of_a_list_counts_and_an_invalid_age_is_ignored() {
 }
 
 #[test]
+fn a_date_from_the_second_before_the_request_makes_no_answer_older() {
+    let received = Moment(NOW.0 + 50);
+    let age = |date: &str, requested: u64| {
+        let answer = Lines::of(&format!("Cache-Control: max-age=1, stale-if-error=9 | Date: {date}"));
+        let request = request_directives("");
+        let freshness =
+            Freshness::of(&CachingRules::default(), &request, 200, &answer, Moment(requested), received);
+        freshness.expect("stored").millis(received)
+    };
+    let (before, long_before) = ("Sat, 21 Nov 2026 23:59:59 GMT", "Sat, 21 Nov 2026 23:59:58 GMT");
+    assert_eq!(age(before, NOW.0 - 100), 150, "the second has changed while it was made");
+    assert_eq!(age(before, NOW.0 + 10), 40);
+    assert_eq!(age(long_before, NOW.0 - 100), 150);
+    assert_eq!(age(long_before, NOW.0 + 10), 2000);
+}
+
+#[test]
 fn the_response_delay_is_part_of_the_age() {
     let answer = Lines::of("Cache-Control: max-age=10 | Age: 3");
     let freshness =
