@@ -143,6 +143,11 @@ impl AdmissionControl {
         self.service.mean()
     }
 
+    /// How many requests the pool serves in this time, as measured. 0: nothing is known yet.
+    pub fn served_in<E>(&self, roster: &Roster<E>, time: Duration) -> usize {
+        self.pace(roster).map_or(0, |pace| pace.served_in(time))
+    }
+
     /// Whether any class is overloaded.
     pub fn has_overload<E>(&self, queue: &Queue<Grant<E>>, now: Instant) -> bool {
         Priority::ALL.into_iter().any(|priority| {

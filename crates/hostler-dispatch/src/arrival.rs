@@ -10,9 +10,13 @@ use super::fair_key::FairKey;
 use super::member::Grant;
 use super::place::QueuePosition;
 use super::queue::AcquireError;
+use super::settings::PoolSettings;
 use super::span::{QueueSpan, Work};
 use super::state::PoolState;
 use super::wakers::Wakers;
+
+/// A fast pool has room for at most this many times `queue_limit`: the speed is measured, and a request that waits takes memory.
+const MOST_STRETCHED: usize = 10;
 
 impl<E> PoolState<E> {
     /// A request that is not in the queue asks for a slot: it gets one at once, joins the queue, or is refused.
@@ -98,17 +102,18 @@ impl<E> PoolState<E> {
         let (admission, counters, pool) = self.judged();
         let judgement = admission.judge(&pool, place, span);
         counters.overloads += u64::from(judgement.overload_begins);
-        let (limit, is_full) = (self.roster.settings().queue_limit, self.is_full());
+        let is_full = self.is_full();
         let other = if is_full { self.gives_way(place.priority, span.work) } else { None };
         if is_full && other.is_none() {
             self.counters.refused_full += 1;
-            return Err(AcquireError::QueueFull { limit });
+            return Err(AcquireError::QueueFull { limit: self.queue_limit() });
         }
         if judgement.is_refused {
             self.counters.refused_overload += 1;
             return Err(AcquireError::Overloaded);
         }
         if let Some(other) = other {
+            let limit = self.queue_limit();
             self.counters.refused_full += 1;
             woken.extend(self.queue.refuse(other, AcquireError::QueueFull { limit }));
         }
@@ -123,7 +128,15 @@ impl<E> PoolState<E> {
     }
 
     fn is_full(&self) -> bool {
-        self.queue.newcomers() >= self.roster.settings().queue_limit
+        let waiting = self.queue.newcomers();
+        waiting >= self.roster.settings().queue_limit && waiting >= self.queue_limit()
+    }
+
+    /// How many requests may wait at present.
+    pub fn queue_limit(&self) -> usize {
+        let PoolSettings { queue_limit, burst, .. } = *self.roster.settings();
+        let served = self.admission.served_in(&self.roster, burst);
+        queue_limit.max(served.min(queue_limit.saturating_mul(MOST_STRETCHED)))
     }
 
     /// Whether a new request would find the queue full.

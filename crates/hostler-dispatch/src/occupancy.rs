@@ -94,7 +94,7 @@ impl<E> Occupancy<Arc<Member<E>>> {
             paused: state.pause.is_on(),
             overloaded: state.has_overload(now),
             queue_length: state.queue.len(),
-            queue_limit: state.roster.settings().queue_limit,
+            queue_limit: state.queue_limit(),
             waiting: waiting.map(|(arrived, kind)| WaitingRequest { arrived, kind }).collect(),
             member_count: state.roster.states().len(),
             members: members.collect(),

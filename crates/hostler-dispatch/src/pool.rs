@@ -68,9 +68,8 @@ impl<E: Send + Sync + 'static> Pool<E> {
         if state.closed {
             return Some(AcquireError::Closed);
         }
-        let limit = state.roster.settings().queue_limit;
         // With a limit of 0 no request waits, so nothing tells whether a slot is free.
-        if limit == 0 || !state.is_full_for(priority, key) {
+        if state.roster.settings().queue_limit == 0 || !state.is_full_for(priority, key) {
             return None;
         }
         // Those that wait may all be bound to a busy member, while another one has a free slot.
@@ -79,7 +78,7 @@ impl<E: Send + Sync + 'static> Pool<E> {
             return None;
         }
         state.counters.refused_full += 1;
-        Some(AcquireError::QueueFull { limit })
+        Some(AcquireError::QueueFull { limit: state.queue_limit() })
     }
 
     /// The figures of this moment.

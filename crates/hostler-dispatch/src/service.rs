@@ -130,6 +130,11 @@ impl Pace {
         self.slots
     }
 
+    /// How many requests get a slot in this time.
+    pub fn served_in(&self, time: Duration) -> usize {
+        (time.as_secs_f64() / self.turn) as usize
+    }
+
     /// Whether the number of slots is known, and not measured.
     pub fn is_certain(&self) -> bool {
         self.is_certain

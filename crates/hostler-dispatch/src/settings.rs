@@ -14,6 +14,8 @@ pub struct PoolSettings {
     pub choice: MemberChoice,
     /// How many requests may wait. A request with a ticket does not count.
     pub queue_limit: usize,
+    /// More may wait: as many as the pool serves in this time, as measured, and ten times the limit at most.
+    pub burst: Duration,
     /// When waiting requests are refused.
     pub policy: Policy,
     /// In which order the waiting requests of one class get slots, if the slots are not shared fairly.
@@ -44,6 +46,7 @@ impl Default for PoolSettings {
         Self {
             choice: MemberChoice::default(),
             queue_limit: 100,
+            burst: Duration::ZERO,
             policy: Policy::default(),
             order: Order::default(),
             fair: false,

@@ -33,7 +33,7 @@ pub struct PoolSnapshot<T = ()> {
     pub queue_length: usize,
     /// The same number, by class.
     pub waiting: WaitingCounts,
-    /// How many requests may wait.
+    /// How many requests may wait at present.
     pub queue_limit: usize,
     /// How long the oldest request has waited. In JSON: milliseconds.
     #[serde(rename = "oldest_wait_ms", serialize_with = "milliseconds")]
@@ -151,7 +151,7 @@ impl<T> PoolSnapshot<T> {
                 normal: queue.len_of(Priority::Normal) + queue.bound_of(Priority::Normal),
                 low: queue.len_of(Priority::Low) + queue.bound_of(Priority::Low),
             },
-            queue_limit: settings.queue_limit,
+            queue_limit: state.queue_limit(),
             oldest_wait: queue.oldest().map(since),
             oldest_wait_for_any: queue.oldest_for_any().map(since),
             slots: states.iter().map(|state| state.shown_slots()).sum(),

@@ -16,6 +16,9 @@ pub struct Queue {
     ///
     /// Over it, Hostler answers 503 (`queue_full`) with `Retry-After` at once. `0`: no request waits; it gets a
     /// free slot or 503. Raise it if bursts of requests get 503 although the workers could serve them in time.
+    ///
+    /// If it is not written, more may wait for workers with `concurrency = "auto"`: as many as these serve in a fifth of
+    /// `timeout`, and 10000 at most.
     #[schemars(with = "Count<0, 1_000_000>", extend("x-default" = "1000 for workers with `concurrency = \"auto\"`, otherwise 100"))]
     pub limit: Option<Count<0, 1_000_000>>,
     /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with

@@ -26,14 +26,25 @@ const MEMBERS_ONLY: [(&str, &str); 5] = [
 
 /// The default limit of a queue before slots of a fixed number.
 pub(super) const QUEUE_LIMIT: usize = 100;
+/// What ends within this part (1/5) of the time that a request can wait is a burst, and no overload.
+const SHARE_OF_BURST: u32 = 5;
 
 /// Workers whose event loops are observed get requests one after the other, so a burst waits in the queue although the
 /// workers can take it.
 fn default_queue_limit(source: &PoolMembers) -> usize {
-    match source {
-        PoolMembers::Workers(workers) if matches!(workers.slots, hostler_worker::Slots::Auto { .. }) => 1_000,
-        _ => QUEUE_LIMIT,
+    if is_observed(source) { 1_000 } else { QUEUE_LIMIT }
+}
+
+/// Clients of a fast app may be more than that default, and each of them waits for a moment only.
+fn burst(source: &PoolMembers, written: &file::Queue) -> Duration {
+    match written.limit {
+        None if is_observed(source) => written.timeout.0 / SHARE_OF_BURST,
+        _ => Duration::ZERO,
     }
+}
+
+fn is_observed(source: &PoolMembers) -> bool {
+    matches!(source, PoolMembers::Workers(workers) if matches!(workers.slots, hostler_worker::Slots::Auto { .. }))
 }
 
 fn may_sleep(source: &PoolMembers) -> bool {
@@ -78,6 +89,7 @@ impl Resolver<'_> {
             ),
             queue: Queue {
                 limit: written.queue.limit.map_or_else(|| default_queue_limit(&source), |limit| limit.get()),
+                burst: burst(&source, &written.queue),
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
                 short_first: self.short_first(&path.key("queue"), &written.queue),

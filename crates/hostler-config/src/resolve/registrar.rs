@@ -67,6 +67,7 @@ impl Resolver<'_> {
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
             queue: Queue {
                 limit: written.queue.limit.map_or(QUEUE_LIMIT, |limit| limit.get()),
+                burst: Duration::ZERO,
                 timeout: written.queue.timeout.0,
                 policy: written.queue.policy,
                 short_first: self.short_first(&path.key("queue"), &written.queue),

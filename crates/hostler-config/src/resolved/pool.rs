@@ -76,6 +76,8 @@ pub struct Poison {
 pub struct Queue {
     /// The number of requests that may wait. 0: none.
     pub limit: usize,
+    /// More requests may wait if the workers serve so many in this time.
+    pub burst: Duration,
     /// The time for which a request may wait.
     pub timeout: Duration,
     /// Which requests are refused.

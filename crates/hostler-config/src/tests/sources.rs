@@ -203,3 +203,12 @@ fn every_address_of_a_machine_without_ipv6_is_one_of_ipv4() {
         assert_eq!(site.config().server.listen[0].to_string(), expected);
     }
 }
+
+#[test]
+fn only_the_default_limit_of_a_queue_grows_with_the_speed_of_workers() {
+    let burst = |text: &str| site(&format!("{POOL}{text}")).config().pools[0].queue.burst;
+    assert_eq!(burst(""), Duration::from_secs(1));
+    assert_eq!(burst("pools.web.queue.timeout = \"20s\""), Duration::from_secs(4));
+    assert_eq!(burst("pools.web.queue.limit = 1000"), Duration::ZERO);
+    assert_eq!(burst("pools.web.concurrency = 4"), Duration::ZERO);
+}

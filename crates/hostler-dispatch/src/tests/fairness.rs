@@ -1,6 +1,9 @@
 //! The order of arrival, the queue limit, and leaving the queue.
 
+use std::time::Duration;
+
 use super::*;
+use crate::Priority;
 
 #[test]
 fn a_free_slot_is_granted_at_once() {
@@ -188,6 +191,32 @@ fn a_lower_limit_does_not_affect_waiting_requests() {
     first.assert_served();
 }
 
+#[tokio::test(start_paused = true)]
+async fn more_than_the_limit_may_wait_if_the_pool_serves_so_many_in_the_time_of_a_burst() {
+    let (second, tenth) = (Duration::from_secs(1), Duration::from_millis(100));
+    let pool = pool(4);
+    pool.update(PoolSettings { queue_limit: 4, burst: second, ..PoolSettings::default() });
+    let _member = pool.join("a", 1);
+    let running = lease(&pool);
+    let waits: Vec<_> = (0..4).map(|_| waiting(&pool)).collect();
+    request(&pool).assert_refused(AcquireError::QueueFull { limit: 4 });
+    drop((waits, running));
+    for _ in 0..50 {
+        let running = lease(&pool);
+        tokio::time::advance(tenth).await;
+        drop(running);
+    }
+    // Ten requests a second.
+    let _running = lease(&pool);
+    let mut waits: Vec<_> = (0..10).map(|_| waiting(&pool)).collect();
+    request(&pool).assert_refused(AcquireError::QueueFull { limit: 10 });
+    assert!(pool.refuse_early(Priority::Normal, None).is_some());
+    pool.update(PoolSettings { queue_limit: 4, burst: 60 * second, ..PoolSettings::default() });
+    waits.extend((10..40).map(|_| waiting(&pool)));
+    assert_eq!(pool.snapshot().queue_limit, 40, "ten times the limit");
+    request(&pool).assert_refused(AcquireError::QueueFull { limit: 40 });
+}
+
 #[test]
 fn the_last_registered_waker_is_woken() {
     let pool = pool(9);
@@ -205,7 +234,7 @@ async fn the_oldest_wait_counts_from_the_first_arrival_also_after_a_retry() {
     let member = pool.join("a", 1);
     let mut running = request(&pool);
     let (ticket, running) = (running.ticket(), running.lease());
-    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    tokio::time::advance(Duration::from_secs(2)).await;
     drop(running);
     drop(member);
     let mut again = of(pool.acquire(Claim::again(ticket)));

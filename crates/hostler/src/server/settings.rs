@@ -148,6 +148,7 @@ pub(super) fn pool(pool: &config::Pool) -> PoolSettings {
     PoolSettings {
         choice: choice(pool.choice),
         queue_limit: pool.queue.limit,
+        burst: pool.queue.burst,
         policy: policy(pool.queue.policy),
         order: pool.queue.short_first.map_or(Order::Arrival, |delay| Order::ShortFirst { delay }),
         fair: !pool.queue.fair.is_empty(),

@@ -170,6 +170,7 @@ fn settings(dice: &mut fastrand::Rng) -> PoolSettings {
         max_tunnels: dice.usize(0..3),
         max_streams: dice.usize(0..3),
         bound_drain: ms(dice.u64(0..100)),
+        burst: Duration::ZERO,
     }
 }
 
