@@ -33,9 +33,18 @@ pub(super) struct OverloadDetector {
     done: Option<WorkDone>,
     standing: Option<StandingQueue>,
     overload: Option<Overload>,
-    interrupted: Option<Instant>,
+    interrupted: Option<Interruptions>,
+    /// How long the last request that came could wait.
+    time_limit: Duration,
     /// Since when each request that got a slot was almost too late.
     late_since: Option<Instant>,
+}
+
+/// The times at which slots did not come free for a reason other than load: one, or several in short intervals.
+#[derive(Clone, Copy, Debug)]
+struct Interruptions {
+    first: Instant,
+    last: Instant,
 }
 
 /// The work for which slots were given since the class waits, in seconds.
@@ -108,8 +117,9 @@ impl OverloadDetector {
         let limit = time_limit.as_secs_f64();
         let target = pace.target(limit);
         let is_long = wait.of_first > target || wait.of_request > pace.target_of_key(limit);
+        self.time_limit = time_limit;
         if self.overload.is_some_and(|overload| overload.until <= now) {
-            *self = Self { done: self.done, ..Self::default() };
+            *self = Self { done: self.done, interrupted: self.interrupted, time_limit, ..Self::default() };
         }
         if let Some(overload) = &mut self.overload {
             if is_long {
@@ -152,8 +162,7 @@ impl OverloadDetector {
     }
 
     fn begin(&mut self, time_limit: Duration, now: Instant) -> bool {
-        let quiet = time_limit.div_f64(SHARE_OF_BURST);
-        if self.interrupted.is_some_and(|at| now.saturating_duration_since(at) < quiet) {
+        if self.interrupted.is_some_and(|interrupted| interrupted.hold_back(time_limit, now)) {
             return false;
         }
         self.standing = None;
@@ -163,12 +172,18 @@ impl OverloadDetector {
 
     /// Slots do not come free, or will soon, for a reason other than load: the measurement starts again.
     pub fn interrupt(&mut self, now: Instant) {
-        *self = Self { overload: self.overload, interrupted: Some(now), ..Self::default() };
+        let Self { overload, late_since, time_limit, .. } = *self;
+        let series = self.interrupted.filter(|before| !before.are_over(time_limit, now));
+        let first = series.map_or(now, |before| before.first);
+        let interrupted = Some(Interruptions { first, last: now });
+        *self = Self { overload, late_since, time_limit, interrupted, ..Self::default() };
     }
 
     /// A request arrives, and no other of this class waits.
     pub fn found_empty(&mut self, now: Instant) {
         (self.standing, self.done, self.late_since) = (None, None, None);
+        // The requests that wait from now on have not waited during the earlier ones.
+        self.interrupted = self.interrupted.map(|before| Interruptions { first: before.last, ..before });
         if !self.is_overload(true, now) {
             self.overload = None;
         }
@@ -195,6 +210,18 @@ impl WorkDone {
             self.since = now - elapsed / 2;
             self.work /= 2.0;
         }
+    }
+}
+
+impl Interruptions {
+    /// Whether an overload cannot begin because of them. If they have gone on for longer than a request can wait, more work comes than the
+    /// pool can do with them. Otherwise members that die again and again would switch the judgement off.
+    fn hold_back(self, time_limit: Duration, now: Instant) -> bool {
+        !self.are_over(time_limit, now) && now.saturating_duration_since(self.first) < time_limit
+    }
+
+    fn are_over(self, time_limit: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) >= time_limit.div_f64(SHARE_OF_BURST)
     }
 }
 

@@ -118,6 +118,21 @@ async fn a_pool_that_is_slow_for_a_moment_is_not_overloaded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn members_that_are_replaced_again_and_again_hide_an_overload_only_at_first() {
+    let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(Duration::from_millis(20)), TIME_LIMIT);
+    world.pour(1.6, 40 * SECOND, Priority::Normal);
+    for _ in 0..80 {
+        world.run(Some(SECOND / 2)).await;
+        world.replace_a_member();
+    }
+    world.run(None).await;
+    let slowest = world.latency(0.99, 20 * SECOND, 50 * SECOND);
+    let goodput = world.goodput(20 * SECOND, 40 * SECOND);
+    assert!(world.overloads() > 0 && slowest < TIME_LIMIT / 10, "{} {slowest:?}", world.overloads());
+    assert!(goodput > 0.95, "{goodput}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn beyond_its_capacity_the_pool_serves_as_much_as_it_can_and_quickly() {
     for (slots, holding) in [(2, HOLDINGS[0]), (2, HOLDINGS[1]), (2, HOLDINGS[2]), (8, PAGES)] {
         for (load, least_quick) in [(1.2, 0.6), (2.0, 0.95)] {
