@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::claim::{MemberId, Priority};
 use super::fair::{Charge, FairShares};
+use super::line::Line;
 use super::order::Order;
 use super::place::QueuePosition;
 use super::queue::{Queue, is_shared};
@@ -67,6 +68,16 @@ impl<G> Queue<G> {
             }
             (None, None) => WorkAhead::without_keys(waiting.work),
         }
+    }
+
+    /// How long the oldest request has waited that is served before all newer ones of its class. Those that are given to a member with it lose
+    /// little. In another order than that of arrival, and beside the low class, a request that has just come may be next, and must not wait behind
+    /// several others inside a member.
+    pub fn wait_in_order(&self, now: Instant) -> Duration {
+        let is_by_arrival = self.fair.is_none() && self.short.is_none();
+        let lines = self.lines[..Priority::Low.index()].iter().filter(|_| is_by_arrival);
+        let oldest = lines.filter_map(Line::first).map(|(place, _)| place.ticket.arrived).min();
+        oldest.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
     }
 
     /// In a fair pool, the request that gives way to a new one of this class when the queue is full. See [`FairShares::dearest`].

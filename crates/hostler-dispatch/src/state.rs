@@ -237,8 +237,7 @@ impl<E> PoolState<E> {
             roster.prepare(SeatOrder { near: false, ..order });
             roster.prepare(order);
         }
-        let longest_wait =
-            || queue.oldest().map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived));
+        let longest_wait = || queue.wait_in_order(now);
         // Only a member that would be chosen is observed. If it cannot begin the request, it is not free from then on.
         loop {
             let place = Chooser { roster, last: *last_chosen, kind, now }.place(wanted)?;

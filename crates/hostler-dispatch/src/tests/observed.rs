@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, advance, timeout};
 
 use super::{Request, lease, of, pool, request, waiting};
-use crate::{Claim, EventLoop, Membership, Pool};
+use crate::{Claim, EventLoop, Membership, Pool, PoolSettings, Priority};
 
 /// An event loop that a test controls: the CPU time that it has used, or [`BUSY`].
 #[derive(Default)]
@@ -138,6 +138,41 @@ async fn a_slot_that_is_returned_unused_does_not_close_the_member() {
     // The loop has not run since: nothing was sent.
     let next = request(&pool);
     gets_a_slot_at_once_or_later(next).await;
+}
+
+/// How many requests of 1 ms a worker gets at once when eight of this class have waited for 200 ms.
+async fn burst(settings: PoolSettings, priority: Priority) -> usize {
+    let (pool, _member, event_loop) = observed(1000);
+    pool.update(PoolSettings { queue_limit: 100, ..settings });
+    for cpu_millis in 1..40 {
+        let lease = lease(&pool);
+        lease.sent();
+        advance(Duration::from_millis(10)).await;
+        event_loop.waits(cpu_millis);
+    }
+    event_loop.computes();
+    let running = lease(&pool);
+    running.sent();
+    let claim = || Claim { priority, ..Claim::default() };
+    let mut waits: Vec<_> = (0..8).map(|_| of(pool.acquire(claim()))).collect();
+    waits.iter_mut().for_each(Request::assert_waits);
+    advance(Duration::from_millis(200)).await;
+    event_loop.waits(40);
+    // The thread that asks again knows no paused clock.
+    pool.shared.redispatch();
+    waits.iter().filter(|request| request.woken()).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_requests_that_no_new_one_goes_past_are_given_in_longer_bursts() {
+    let settings = PoolSettings::default();
+    assert_eq!(burst(settings, Priority::Normal).await, 4, "a twentieth of the wait, and 4 ms at most");
+    assert_eq!(burst(settings, Priority::Low).await, 1, "one of a higher class may come");
+    assert_eq!(
+        burst(PoolSettings { fair: true, ..settings }, Priority::Normal).await,
+        1,
+        "one of another key"
+    );
 }
 
 /// Takes a slot, and returns it without a request.
