@@ -176,9 +176,8 @@ impl LoopObservation {
 
     /// Whether all requests of the member, and one more, need so little CPU time that a look would cost as much.
     fn is_light(&self, in_use: usize, now: Option<Instant>) -> bool {
-        let is_recent = |sample: CpuSample| {
-            now.is_none_or(|now| now.saturating_duration_since(sample.at) < LIGHT_LASTS)
-        };
+        let is_recent =
+            |sample: CpuSample| now.is_none_or(|now| now.saturating_duration_since(sample.at) < LIGHT_LASTS);
         in_use < self.burst(Duration::ZERO) && self.sample.is_some_and(is_recent)
     }
 

@@ -89,7 +89,8 @@ impl FreeIndex {
         })
     }
 
-    /// When the first member comes back, if no member is in the index now.
+    /// No member can begin a request before this instant, unless one joins or returns a slot. `None`: one may begin at any time, because the
+    /// pool waits to hear that a request was sent to it, or none at all.
     pub fn opens_at(&self) -> Option<Instant> {
         let all = self.trees[SeatOrder::default().index()].as_ref()?;
         let Reverse((at, _)) = self.returning.peek()?;

@@ -83,18 +83,13 @@ impl<E> Roster<E> {
     }
 
     /// As [`Self::edit_at`]. Mostly the sums do not depend on one slot, and then they are not computed.
-    fn edit_slot<T>(
-        &mut self,
-        index: usize,
-        is_in_sums: bool,
-        change: impl FnOnce(&mut MemberState<E>) -> T,
-    ) -> T {
+    fn edit_slot<T>(&mut self, index: usize, sums: bool, change: impl FnOnce(&mut MemberState<E>) -> T) -> T {
         let state = &mut self.states[index];
-        let before = (is_in_sums || cfg!(debug_assertions)).then(|| Totals::of(state, &self.settings));
+        let before = (sums || cfg!(debug_assertions)).then(|| Totals::of(state, &self.settings));
         let value = change(state);
         if let Some(before) = before {
             let after = Totals::of(state, &self.settings);
-            debug_assert!(is_in_sums || after == before, "the sums depend on this change");
+            debug_assert!(sums || after == before, "the sums depend on this change");
             self.totals.replace(before, after);
         }
         self.free.update(index, state);
@@ -110,8 +105,7 @@ impl<E> Roster<E> {
         }
     }
 
-    /// No member can begin a request before this instant, unless one joins or returns a slot. `None`: one may begin at any time, because the
-    /// pool waits to hear that a request was sent to it, or none at all.
+    /// See [`FreeIndex::opens_at`].
     pub fn opens_at(&self) -> Option<Instant> {
         self.free.opens_at()
     }
@@ -132,8 +126,7 @@ impl<E> Roster<E> {
         self.free.first(order, || self.place_after(last), |index| fits(&self.states[index]))
     }
 
-    /// Whether the event loop of the member at `index`, if it is observed, can begin one more request. `waited`: how long the
-    /// oldest waiting request has waited.
+    /// See [`MemberState::can_begin`].
     pub fn can_begin(&mut self, index: usize, waited: impl FnOnce() -> Duration, now: Instant) -> bool {
         let state = &mut self.states[index];
         let can_begin = state.can_begin(waited, now);
@@ -290,8 +283,8 @@ impl<E> Roster<E> {
         self.turns += 1;
         let turns = self.turns;
         let Some(index) = self.index_of_grant(grant) else { return };
-        let is_plain = !grant.trial && grant.long_lived.is_none();
-        let is_in_sums = !is_plain || self.states[index].event_loop.is_some();
+        let is_observed = self.states[index].event_loop.is_some();
+        let is_in_sums = is_observed || grant.trial || grant.long_lived.is_some();
         self.edit_slot(index, is_in_sums, |state| {
             state.lease_time(now);
             if state.in_use > 1 {

@@ -19,7 +19,7 @@ pub struct Queue {
     ///
     /// If it is not written, more may wait for workers with `concurrency = "auto"`: as many as these serve in a fifth of
     /// `timeout`, and 10000 at most.
-    #[schemars(with = "Count<0, 1_000_000>", extend("x-default" = "1000 for workers with `concurrency = \"auto\"`, otherwise 100"))]
+    #[schemars(with = "Count<0, 1_000_000>", extend("x-default" = "1000 or more for workers with `concurrency = \"auto\"`, otherwise 100"))]
     pub limit: Option<Count<0, 1_000_000>>,
     /// The time for which a request may wait for a slot. Over it, Hostler answers 503 (`queue_timeout`) with
     /// `Retry-After`.

@@ -63,10 +63,8 @@ pub struct Server {
     ///
     /// Over it, Hostler answers 408 (`body_timeout`) and closes the connection. Raise it for clients that stop for
     /// a long time during an upload.
-    ///
-    /// On a route with `buffer = "none"`, a client whose response has begun may pause, and send slowly, in a body
-    /// without a length, such as the messages of a gRPC stream: then `response_idle_timeout` limits the time in
-    /// which neither side sends anything.
+    /// A client whose response has begun may pause in a body without a length on a route with `buffer = "none"`, such
+    /// as a gRPC stream: `response_idle_timeout` limits the time in which neither side sends anything.
     pub body_timeout: Period,
     /// The lowest average speed, in bytes a second, at which a client must send a request body.
     ///
@@ -193,8 +191,7 @@ pub struct Server {
     /// if many clients upload at the same time and the disk is slow.
     ///
     /// HTTP/2 compresses header fields: a few bytes can stand for 64 KiB. So what the header fields of an HTTP/2 request
-    /// take over 8 KiB counts here until its response is complete, or its WebSocket has ended. Without room the client
-    /// gets 503 (`request_memory`).
+    /// take over 8 KiB counts here until its response or WebSocket ends. Without room the client gets 503 (`request_memory`).
     pub request_memory: Size<0, 1_099_511_627_776>,
     /// The folder for temporary files: request bodies over `body_memory`, responses to slow clients, and copies of the
     /// files of `[geo]` and `[postal]`.
@@ -223,7 +220,6 @@ pub struct Server {
     /// A connection may hold as much of it as is free after that, and 16 KiB in any case. So a few connections leave
     /// room for others. Over it, more of a response goes to a temporary file, for any value of `answer_buffer`.
     /// Raise it if many slow clients read large responses and the disk is slow.
-    ///
     /// What waits in a tunnel for a client or a worker that does not read counts here, too: at most 64 KiB in each
     /// direction, and 4 KiB while more than half of the memory is in use.
     pub answer_memory: Size<0, 1_099_511_627_776>,

@@ -59,10 +59,10 @@ pub use endpoint::{Endpoint, MemberNews, OnHang, OwnWorker};
 pub use failure::{Failure, TlsFault};
 pub use health_check::{CheckSettings, Checking};
 pub use leaving::{LEAVING_TIME, LeavingClient};
-pub use names::NameAddresses;
 pub use link::is_for_our_cache;
 pub use live_stream::StreamEnd;
 pub use meter::{Meter, Spread, Times};
+pub use names::NameAddresses;
 #[cfg(test)]
 pub use request::write_head;
 pub use request::{MOVED, goes_on, writes};

@@ -13,14 +13,14 @@ use tokio::time::{Instant, timeout_at};
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a lookup has found.
-type Found = Result<Vec<SocketAddr>, Arc<io::Error>>;
+type LookupOutcome = Result<Vec<SocketAddr>, Arc<io::Error>>;
 
 /// What is known of one name.
 #[derive(Debug, Default)]
-pub struct NameAddresses(Mutex<Known>);
+pub struct NameAddresses(Mutex<KnownAddresses>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownAddresses {
     /// Those that the last successful lookup has found.
     addresses: Vec<SocketAddr>,
     running: Option<Lookup>,
@@ -30,7 +30,7 @@ struct Known {
 #[derive(Clone, Debug)]
 struct Lookup {
     began: Instant,
-    found: watch::Receiver<Option<Found>>,
+    found: watch::Receiver<Option<LookupOutcome>>,
 }
 
 impl NameAddresses {
@@ -84,7 +84,7 @@ impl NameAddresses {
     }
 
     /// The lookup that ran has found this.
-    fn note(&self, found: &Found) {
+    fn note(&self, found: &LookupOutcome) {
         let mut known = self.lock();
         known.running = None;
         match found {
@@ -94,7 +94,7 @@ impl NameAddresses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownAddresses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use tokio::time::sleep;
+    use tokio::sync::oneshot;
 
     use super::*;
 
@@ -158,18 +158,25 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_that_begin_together_look_a_name_up_once() {
         let (name, lookups) = (Arc::<NameAddresses>::default(), Arc::<AtomicUsize>::default());
-        let lookup = || {
+        let lookup = |answer: oneshot::Receiver<()>| {
             let lookups = lookups.clone();
             async move {
                 lookups.fetch_add(1, Ordering::Relaxed);
-                sleep(Duration::from_secs(1)).await;
+                let _ = answer.await;
                 Ok(vec![ONE])
             }
         };
-        let (one, other) = tokio::join!(name.get(lookup(), soon()), name.get(lookup(), soon()));
+        let ((first, of_first), (_second, of_second)) = (oneshot::channel(), oneshot::channel());
+        let answer = async {
+            tokio::task::yield_now().await;
+            first.send(()).expect("the lookup waits for it");
+        };
+        let (one, other, ()) =
+            tokio::join!(name.get(lookup(of_first), soon()), name.get(lookup(of_second), soon()), answer);
         assert_eq!((one.unwrap(), other.unwrap()), (vec![ONE], vec![ONE]));
         assert_eq!(lookups.load(Ordering::Relaxed), 1);
-        name.get(lookup(), soon()).await.unwrap();
+        let of_later = oneshot::channel().1;
+        name.get(lookup(of_later), soon()).await.unwrap();
         assert_eq!(lookups.load(Ordering::Relaxed), 2, "a name may lead elsewhere at any time");
     }
 }

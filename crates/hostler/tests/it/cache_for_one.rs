@@ -1,9 +1,10 @@
 //! Answers of a route with a cache that are neither stored nor shared: what their one client gets for its own conditions and ranges.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hostler_testkit::{Seen, Step, eventually, text, upstream};
+use tokio::time::Instant;
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
 use crate::site;
