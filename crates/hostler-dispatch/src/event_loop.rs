@@ -35,6 +35,11 @@ const BURST_LIMITS: (Duration, Duration) = (Duration::from_millis(1), Duration::
 const MAX_BURST: f64 = 32.0;
 /// So long after a look at a loop that waited, its member gets requests without a look, if it can begin all that it has within `BURST_LIMITS.0`.
 const LIGHT_LASTS: Duration = Duration::from_millis(2);
+/// When a request has waited for so long, a loop that works off what several requests have waited for gets it ahead. Until then another loop may
+/// wait, and would begin it at once.
+const AHEAD_AFTER: Duration = Duration::from_millis(5);
+/// A loop that works gets this many requests more than it had when it last waited, at most.
+const MOST_AHEAD: usize = 4;
 /// The cost of a request is an average in which this many requests count.
 const AVERAGED: f64 = 32.0;
 /// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
@@ -65,6 +70,9 @@ struct LoopObservation {
     cost: Option<f64>,
     /// The member has answered a request for which its loop has not run. So other threads or processes serve, and the loop decides nothing.
     serves_elsewhere: bool,
+    /// How many requests the member had when its loop was last observed to wait. They waited for something else, such as a database. 0: the member
+    /// was without requests since.
+    waiting: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -100,13 +108,19 @@ impl LoopState {
         if let Some(known) = seen.can_begin(in_use, unsent, now) {
             return known;
         }
-        let answered = self.answered.get();
+        let (answered, waited) = (self.answered.get(), waited());
         match self.event_loop.cpu_if_waiting() {
             Some(cpu) if seen.was_passed_over(cpu, answered) => seen.serves_elsewhere = true,
             Some(cpu) if seen.has_begun(cpu) => {
-                seen.waits(CpuSample { at: now, cpu, given: seen.given, answered, in_use }, waited());
+                seen.waits(CpuSample { at: now, cpu, given: seen.given, answered, in_use }, waited);
+                seen.waiting = in_use;
             }
-            _ => seen.works(now),
+            _ => {
+                seen.works(now);
+                if waited >= AHEAD_AFTER {
+                    seen.room = seen.ahead(in_use);
+                }
+            }
         }
         self.seen.set(seen);
         seen.serves_elsewhere || seen.room > 0
@@ -130,6 +144,9 @@ impl LoopState {
         let mut seen = self.seen.get();
         if seen.serves_elsewhere {
             return;
+        }
+        if in_use == 0 {
+            seen.waiting = 0;
         }
         let is_open = seen.room > 0 && seen.until.is_some_and(|until| now < until);
         if !is_open && in_use == 0 {
@@ -226,6 +243,15 @@ impl LoopObservation {
         let cost = Duration::from_secs_f64(self.cost.unwrap_or(0.0));
         self.until = Some(now + (busy.max(cost) / AGAIN_AFTER).clamp(least, most));
         self.room = 0;
+    }
+
+    /// How many more requests the member gets while its loop works. Requests that wait for something first should not begin to wait only when the loop
+    /// has done all that others have waited for: then they come in groups, and all members wait at the same time. The member gets a few more than it
+    /// had when its loop last waited, and another one for each that it answers. So a loop that hangs gets only these few, and an app that only
+    /// computes none: its requests go to the first loop that waits.
+    fn ahead(&self, in_use: usize) -> usize {
+        let more = MOST_AHEAD.min(self.waiting.saturating_sub(1));
+        (self.waiting + more).saturating_sub(in_use).min(MOST_AHEAD)
     }
 
     /// How many requests the member gets at once. The last of them waits for the others: for a small part of its whole wait.
@@ -388,6 +414,48 @@ mod tests {
         assert_eq!(room(1_200 * MICROS, 50 * MS), 2, "2.5 ms");
         assert_eq!(room(1_200 * MICROS, 10_000 * MS), 3, "the limit of 4 ms");
         assert_eq!(room(5 * MS, 10_000 * MS), 1, "a page");
+    }
+
+    #[test]
+    fn a_loop_whose_requests_have_waited_for_something_gets_some_ahead_while_it_works() {
+        let (event_loop, state, now) = begin();
+        for turn in 0..4 {
+            // One more request each time. All of them wait, and each has cost 2 ms.
+            let in_use = 1 + turn as usize;
+            event_loop.set(Some(2 * MS * turn));
+            assert!(state.can_begin(in_use, 0, no_wait, now + 10 * MS * turn));
+            state.give(in_use, now + 10 * MS * turn);
+        }
+        event_loop.set(None);
+        let mut in_use = 5;
+        let mut given = |now: Instant, waited: Duration| {
+            let before = in_use;
+            while state.can_begin(in_use, 0, || waited, now) {
+                state.give(in_use, now);
+                in_use += 1;
+            }
+            in_use - before
+        };
+        let now = now + 40 * MS;
+        assert_eq!(given(now, 4 * MS), 0, "another loop may wait soon");
+        assert_eq!(given(now + 3 * MS, 5 * MS), 2, "four waited, so it gets three more, and has one of them");
+        assert_eq!(given(now + 20_000 * MS, 20_000 * MS), 0, "it hangs");
+        assert!(state.can_begin(6, 0, || 5 * MS, now + 30_000 * MS), "it has answered one");
+    }
+
+    #[test]
+    fn a_loop_whose_requests_only_compute_gets_none_ahead() {
+        let (event_loop, state, now) = begin();
+        for turn in 0..40 {
+            // From the second turn of four on, the member is without requests.
+            let in_use = if turn % 4 == 0 { 3 } else { 0 };
+            event_loop.set(Some(2 * MS * turn));
+            assert!(state.can_begin(in_use, 0, no_wait, now + 10 * MS * turn));
+            state.give(in_use, now + 10 * MS * turn);
+        }
+        event_loop.set(None);
+        assert!(!state.can_begin(1, 0, || 1_000 * MS, now + 1_000 * MS));
+        assert!(!state.can_begin(1, 0, || 1_000 * MS, now + 2_000 * MS));
     }
 
     #[test]
