@@ -40,6 +40,8 @@ const LIGHT_LASTS: Duration = Duration::from_millis(2);
 const AHEAD_AFTER: Duration = Duration::from_millis(5);
 /// A loop that works gets this many requests more than it had when it last waited, at most.
 const MOST_AHEAD: usize = 4;
+/// But none if it has answered nothing for so long, or for the cost of four requests: then it computes something long, and may hang.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(5);
 /// The cost of a request is an average in which this many requests count.
 const AVERAGED: f64 = 32.0;
 /// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
@@ -73,6 +75,8 @@ struct LoopObservation {
     /// How many requests the member had when its loop was last observed to wait. They waited for something else, such as a database. 0: the member
     /// was without requests since.
     waiting: usize,
+    /// How many requests the member had answered, and when a look first found so many.
+    progress: Option<(u64, Instant)>,
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +113,7 @@ impl LoopState {
             return known;
         }
         let (answered, waited) = (self.answered.get(), waited());
+        seen.note_progress(answered, now);
         match self.event_loop.cpu_if_waiting() {
             Some(cpu) if seen.was_passed_over(cpu, answered) => seen.serves_elsewhere = true,
             Some(cpu) if seen.has_begun(cpu) => {
@@ -117,7 +122,7 @@ impl LoopState {
             }
             _ => {
                 seen.works(now);
-                if waited >= AHEAD_AFTER {
+                if waited >= AHEAD_AFTER && seen.answers(now) {
                     seen.room = seen.ahead(in_use);
                 }
             }
@@ -245,10 +250,23 @@ impl LoopObservation {
         self.room = 0;
     }
 
+    fn note_progress(&mut self, answered: u64, now: Instant) {
+        if self.progress.is_none_or(|(before, _)| answered > before) {
+            self.progress = Some((answered, now));
+        }
+    }
+
+    /// Whether the member has answered a request a short time ago.
+    fn answers(&self, now: Instant) -> bool {
+        let cost = Duration::from_secs_f64(self.cost.unwrap_or(0.0));
+        let within = ANSWERS_WITHIN.max(4 * cost);
+        self.progress.is_some_and(|(_, at)| now.saturating_duration_since(at) < within)
+    }
+
     /// How many more requests the member gets while its loop works. Requests that wait for something first should not begin to wait only when the loop
     /// has done all that others have waited for: then they come in groups, and all members wait at the same time. The member gets a few more than it
-    /// had when its loop last waited, and another one for each that it answers. So a loop that hangs gets only these few, and an app that only
-    /// computes none: its requests go to the first loop that waits.
+    /// had when its loop last waited, and another one for each that it answers. A loop that answers nothing gets none, and an app that only computes
+    /// gets none either: its requests go to the first loop that waits.
     fn ahead(&self, in_use: usize) -> usize {
         let more = MOST_AHEAD.min(self.waiting.saturating_sub(1));
         (self.waiting + more).saturating_sub(in_use).min(MOST_AHEAD)
@@ -428,8 +446,9 @@ mod tests {
         }
         event_loop.set(None);
         let mut in_use = 5;
-        let mut given = |now: Instant, waited: Duration| {
+        let mut given = |now: Instant, waited: Duration, answered: u64| {
             let before = in_use;
+            state.note_answered(answered);
             while state.can_begin(in_use, 0, || waited, now) {
                 state.give(in_use, now);
                 in_use += 1;
@@ -437,10 +456,26 @@ mod tests {
             in_use - before
         };
         let now = now + 40 * MS;
-        assert_eq!(given(now, 4 * MS), 0, "another loop may wait soon");
-        assert_eq!(given(now + 3 * MS, 5 * MS), 2, "four waited, so it gets three more, and has one of them");
-        assert_eq!(given(now + 20_000 * MS, 20_000 * MS), 0, "it hangs");
-        assert!(state.can_begin(6, 0, || 5 * MS, now + 30_000 * MS), "it has answered one");
+        assert_eq!(given(now, 4 * MS, 1), 0, "another loop may wait soon");
+        assert_eq!(
+            given(now + 3 * MS, 5 * MS, 2),
+            2,
+            "four waited, so it gets three more, and has one of them"
+        );
+        assert_eq!(given(now + 5 * MS, 5 * MS, 2), 0, "it has enough");
+        in_use = 5;
+        let mut again = |after: Duration, answered: u64| {
+            state.note_answered(answered);
+            let room = state.can_begin(in_use, 0, || 20_000 * MS, now + after);
+            if room {
+                state.give(in_use, now + after);
+                in_use += 1;
+            }
+            room
+        };
+        assert!(again(7 * MS, 4), "it has answered two");
+        assert!(!again(20_000 * MS, 4), "it hangs");
+        assert!(again(20_010 * MS, 5), "it goes on");
     }
 
     #[test]
@@ -454,7 +489,9 @@ mod tests {
             state.give(in_use, now + 10 * MS * turn);
         }
         event_loop.set(None);
+        state.note_answered(1);
         assert!(!state.can_begin(1, 0, || 1_000 * MS, now + 1_000 * MS));
+        state.note_answered(2);
         assert!(!state.can_begin(1, 0, || 1_000 * MS, now + 2_000 * MS));
     }
 
