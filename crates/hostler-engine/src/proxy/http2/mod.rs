@@ -136,10 +136,17 @@ fn begin(
     }
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {
-            let (stream, mut settings) = (Box::new(stream), settings.clone());
+            let of_grpc;
+            let stream = Box::new(stream);
             // A server of gRPC ends a call that is cancelled, so its slot need not stay taken until then.
-            settings.hangs_up_at_once |= is_grpc(&exchange.head.fields);
-            Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, &settings, thread)))
+            let settings = match is_grpc(&exchange.head.fields) {
+                true => {
+                    of_grpc = CallSettings { hangs_up_at_once: true, ..settings.clone() };
+                    &of_grpc
+                }
+                false => settings,
+            };
+            Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, settings, thread)))
         }
         Err(error) => Err(Box::new((Failure::Unprocessed(error.to_string()), Some(lease)))),
     }
