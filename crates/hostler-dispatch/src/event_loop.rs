@@ -40,8 +40,8 @@ const LIGHT_LASTS: Duration = Duration::from_millis(2);
 const AHEAD_AFTER: Duration = Duration::from_millis(5);
 /// A loop that works gets this many requests more than it had when it last waited, at most.
 const MOST_AHEAD: usize = 4;
-/// But none if it has answered nothing for so long, or for the cost of four requests: then it computes something long, and may hang.
-const ANSWERS_WITHIN: Duration = Duration::from_millis(5);
+/// But none if it has answered nothing for so long, or for the cost of one and a half requests: then it computes something long, and may hang.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(3);
 /// The cost of a request is an average in which this many requests count.
 const AVERAGED: f64 = 32.0;
 /// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
@@ -259,7 +259,7 @@ impl LoopObservation {
     /// Whether the member has answered a request a short time ago.
     fn answers(&self, now: Instant) -> bool {
         let cost = Duration::from_secs_f64(self.cost.unwrap_or(0.0));
-        let within = ANSWERS_WITHIN.max(4 * cost);
+        let within = ANSWERS_WITHIN.max(cost * 3 / 2);
         self.progress.is_some_and(|(_, at)| now.saturating_duration_since(at) < within)
     }
 
