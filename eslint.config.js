@@ -71,7 +71,7 @@ export default typescript.config(
   {
     // It must be a single file, because Hostler contains it in its binary.
     files: ['packages/worker/preload.cjs'],
-    rules: { 'max-lines': ['error', 920] },
+    rules: { 'max-lines': ['error', 925] },
   },
   {
     // Test data: apps of other authors.

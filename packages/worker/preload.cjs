@@ -207,14 +207,10 @@ function appPort() {
 }
 
 const reporters = new WeakMap(); // by server
-
 let portsTold = 0;
 
 /** The last report says that it is the last one. */
-function withEnd(text) {
-  portsTold += 1;
-  return portsTold < MOST_PORTS_TOLD ? text : `${text} Hostler reports no further ports of this process.`;
-}
+const withEnd = (text) => (++portsTold < MOST_PORTS_TOLD ? text : `${text} Hostler reports no further ports of this process.`);
 
 /** Reports a server that listens on a port of its own, when it does. Leaves its listen as it is. */
 function tellOwnPort(server, why, tellAs = warn) {
@@ -405,7 +401,8 @@ function tellOf(held) {
     ...(held.nth > 1 && { nth: held.nth }),
     pid: process.pid,
     port: held.asked.port,
-    ...(isInThread() && { thread: true, tid: threadNumber() }),
+    // With the kernel's number of the thread, by which Hostler observes its event loop. Only Linux shows it.
+    ...(isInThread() && { thread: true, tid: quietly(() => Number(fs.readlinkSync('/proc/thread-self').split('/')[2])) }),
     // The process that has started this one may itself be the app, and not listen yet.
     ...(held.rank !== SURE && ancestors.some(({ isTool }) => !isTool) && { helper: true }),
   });
@@ -437,11 +434,6 @@ function letGo(held) {
 
 function isInThread() {
   return !require('worker_threads').isMainThread;
-}
-
-/** The kernel's number of this thread, by which Hostler observes its event loop. Only Linux shows it. */
-function threadNumber() {
-  return quietly(() => Number(fs.readlinkSync('/proc/thread-self').split('/')[2]));
 }
 
 function ownerOnly(path) {
