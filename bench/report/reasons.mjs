@@ -12,7 +12,7 @@ const RARE_PAGES =
 const ROUNDS_DIFFER = 'Rounds differ by more than the target allows: other work on the machine moves them.';
 const KEYS = 'The key is hashed, charged twice and, while requests wait, kept in order; docs/decisions/0051 says where the instructions go.';
 const COLD =
-  'Code that has just started is slow, and a worker whose requests take more than 1 ms of CPU gets one at a time (docs/decisions/0022). On 2026-11-29 (commit bb3d4f11), when a request took 1.2 ms, the ratio of requests/s was 0.67; on 2026-11-27 (commit 04e77229), with 0.5 ms, it was 0.97.';
+  'Code that has just started is slow. Until a worker gets several requests at once, each step from one to the next takes CPU (docs/decisions/0022). Before 2026-11-29 a worker whose requests take more than 1 ms of CPU got one at a time: on that day (commit bb3d4f11) the ratio of requests/s was 0.67.';
 
 /** One sentence for each, true whatever the next sitting measures: figures of another sitting with its day. Remove it when the target is met for good. */
 export const reasons = {
@@ -60,7 +60,7 @@ export const reasons = {
     '1,000 messages/s: CPU per message / nginx': ROUNDS_DIFFER,
   },
   'any-app': {
-    'waits 20 ms, then computes 2 ms, 50 at once: p99 / Node\'s cluster': 'Both cores are busy all the time. A worker gets requests only while its event loop waits, so they come in groups, and the last request of a large group waits longest (docs/decisions/0022). With 8 at once the p99 is lower than that of Node\'s cluster.',
+    'waits 20 ms, then computes 2 ms, 50 at once: p99 / Node\'s cluster': 'Both cores are busy all the time. A worker gets most requests while its event loop waits, so they come in groups, and the last request of a large group waits longest. A few it gets ahead (docs/decisions/0022). Before that, on 2026-11-29 (commit 805ac13c), the ratio was 1.31. With 8 at once the p99 is lower than that of Node\'s cluster.',
     'cold flood: requests/s / Node\'s cluster': COLD,
     'cold flood: p50 / Node\'s cluster': COLD,
   },
