@@ -196,11 +196,20 @@ impl LoopObservation {
         }
     }
 
+    /// The cost of a request. Zero while it is not known.
+    fn known_cost(&self) -> Duration {
+        Duration::from_secs_f64(self.cost.unwrap_or(0.0))
+    }
+
+    /// How long ago the loop was last seen to wait. Longer than any limit if never.
+    fn sample_age(&self, now: Instant) -> Duration {
+        self.sample.map_or(Duration::MAX, |sample| now.saturating_duration_since(sample.at))
+    }
+
     /// Whether all requests of the member, and one more, need so little CPU time that a look would cost as much.
     fn is_light(&self, in_use: usize, now: Option<Instant>) -> bool {
-        let is_recent =
-            |sample: CpuSample| now.is_none_or(|now| now.saturating_duration_since(sample.at) < LIGHT_LASTS);
-        in_use < self.burst(Duration::ZERO) && self.sample.is_some_and(is_recent)
+        // The cost is known only if there is a sample, and without it a burst has one request.
+        in_use < self.burst(Duration::ZERO) && now.is_none_or(|now| self.sample_age(now) < LIGHT_LASTS)
     }
 
     /// Whether the loop has begun the requests that it was given. If it has used no CPU time since then, it waits for
@@ -219,7 +228,7 @@ impl LoopObservation {
 
     /// Whether the cost may have changed since it was measured.
     fn is_outdated(&self, now: Instant) -> bool {
-        self.sample.is_none_or(|sample| now.saturating_duration_since(sample.at) >= SAMPLE_LASTS)
+        self.sample_age(now) >= SAMPLE_LASTS
     }
 
     fn waits(&mut self, sample: CpuSample, waited: Duration) {
@@ -245,8 +254,7 @@ impl LoopObservation {
     fn works(&mut self, now: Instant) {
         let busy = now.saturating_duration_since(*self.busy_since.get_or_insert(now));
         let (least, most) = AGAIN_LIMITS;
-        let cost = Duration::from_secs_f64(self.cost.unwrap_or(0.0));
-        self.until = Some(now + (busy.max(cost) / AGAIN_AFTER).clamp(least, most));
+        self.until = Some(now + (busy.max(self.known_cost()) / AGAIN_AFTER).clamp(least, most));
         self.room = 0;
     }
 
@@ -258,8 +266,7 @@ impl LoopObservation {
 
     /// Whether the member has answered a request a short time ago.
     fn answers(&self, now: Instant) -> bool {
-        let cost = Duration::from_secs_f64(self.cost.unwrap_or(0.0));
-        let within = ANSWERS_WITHIN.max(cost * 3 / 2);
+        let within = ANSWERS_WITHIN.max(self.known_cost() * 3 / 2);
         self.progress.is_some_and(|(_, at)| now.saturating_duration_since(at) < within)
     }
 
