@@ -1,10 +1,13 @@
 //! Asks a Node process through its inspector where it is stuck. Knows nothing of requests and pools.
 //!
 //! ```text
-//! SIGUSR1 -> Node opens its inspector, also inside an endless loop, and prints the address -> WebSocket: pause -> call frames
+//! SIGUSR1 -> Node opens its inspector, also inside an endless loop, and prints the address -> WebSocket: throw -> call frames
 //! ```
+//!
+//! It does not use `Debugger.pause`. At a pause V8 also reads the variables of each call, and in some functions (with a `switch` or a
+//! `for...of`) this ends the process: "Check failed: needs_context" (nodejs/node#58632). An expression that throws has the same call
+//! frames, and the process goes on.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,16 +25,14 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// The limit for the whole procedure. Node needs about 70 ms, most of it to name every loaded script, and longer if all CPUs are busy.
+/// The limit for the whole procedure. Node needs about 60 ms, most of it to open its inspector, and longer if all CPUs are busy.
 pub(super) const LIMIT: Duration = Duration::from_millis(1500);
 /// An inspector that the operator has opened before prints nothing new at the signal.
 const OPENING: Duration = Duration::from_millis(400);
-/// A process that runs JavaScript stops at once. If it stops later, something else woke it.
-const HALT: Duration = Duration::from_millis(500);
 const FRAMES: usize = 8;
 /// The most characters of a function's name, and of a file's name.
 const NAME_LIMIT: usize = 200;
-/// The frames include variables, which may be large, and a profile has all its samples.
+/// The console's old messages come first and may be large, and a profile has all its samples.
 const MESSAGE_LIMIT: usize = 128 * 1024 * 1024;
 /// A line longer than this belongs to a bundle, so its number is of no use and is left out.
 const LONG_LINE: u32 = 400;
@@ -149,11 +150,11 @@ impl Notices {
 /// [`LIMIT`].
 pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
     let limit = Instant::now() + LIMIT;
-    let halting = async {
+    let asking = async {
         let address = notices.open(pid).await?;
-        InspectorSession::open(&address).await?.halt().await
+        InspectorSession::open(&address).await?.stack().await
     };
-    timeout_at(limit, halting).await.ok().flatten().unwrap_or(Diagnosis::Blocked)
+    timeout_at(limit, asking).await.ok().flatten().unwrap_or(Diagnosis::Blocked)
 }
 
 /// A connection to an inspector.
@@ -172,23 +173,31 @@ async fn connect(address: &str) -> Option<InspectorSocket> {
 
 pub(super) struct InspectorSession {
     pub socket: InspectorSocket,
-    /// The URL of each script by its number.
-    scripts: HashMap<String, String>,
 }
 
+/// The reply to [`THROW`], which has the most fields. Other messages lack them.
 #[derive(Deserialize)]
 struct InspectorReply {
     id: Option<u32>,
-    method: Option<String>,
     #[serde(default)]
-    params: Params,
+    result: Evaluated,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Params {
-    script_id: String,
-    url: String,
+struct Evaluated {
+    exception_details: ExceptionDetails,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ExceptionDetails {
+    stack_trace: StackTrace,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StackTrace {
     call_frames: Vec<CallFrame>,
 }
 
@@ -196,55 +205,35 @@ struct Params {
 #[serde(rename_all = "camelCase")]
 struct CallFrame {
     function_name: String,
-    location: SourceLocation,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SourceLocation {
-    script_id: String,
+    url: String,
     line_number: u32,
     #[serde(default)]
     column_number: u32,
 }
 
-const ENABLE: &str = r#"{"id":1,"method":"Debugger.enable"}"#;
-const PAUSE: &str = r#"{"id":2,"method":"Debugger.pause"}"#;
-const PAUSE_ID: u32 = 2;
+/// Without it V8 keeps no call frames of an exception.
+const ENABLE: &str = r#"{"id":1,"method":"Runtime.enable"}"#;
+/// A number has no `stack`, so no code of the app (`Error.prepareStackTrace`) runs.
+const THROW: &str = r#"{"id":2,"method":"Runtime.evaluate","params":{"expression":"throw 0","silent":true}}"#;
+const THROW_ID: u32 = 2;
 
 impl InspectorSession {
     pub async fn open(address: &str) -> Option<Self> {
-        Some(Self { socket: connect(address).await?, scripts: HashMap::new() })
+        Some(Self { socket: connect(address).await? })
     }
 
-    /// Stops the process. It stays stopped: it is killed next, or the caller resumes it.
-    pub async fn halt(&mut self) -> Option<Diagnosis> {
+    /// Asks for the calls that the process is in now. The process goes on.
+    pub async fn stack(&mut self) -> Option<Diagnosis> {
         self.socket.send(Message::text(ENABLE)).await.ok()?;
-        self.socket.send(Message::text(PAUSE)).await.ok()?;
-        let mut limit = Instant::now() + LIMIT;
+        self.socket.send(Message::text(THROW)).await.ok()?;
         loop {
-            let said = match timeout_at(limit, self.hear()).await {
-                Ok(said) => said?,
-                Err(_) => return Some(Diagnosis::Waiting),
-            };
-            match said.method.as_deref() {
-                Some("Debugger.scriptParsed") => {
-                    drop(self.scripts.insert(said.params.script_id, said.params.url))
-                }
-                Some("Debugger.paused") => return Some(judge(&said.params.call_frames, &self.scripts)),
-                _ if said.id == Some(PAUSE_ID) => limit = Instant::now() + HALT,
-                _ => {}
-            }
-        }
-    }
-
-    async fn hear(&mut self) -> Option<InspectorReply> {
-        loop {
-            if let Message::Text(text) = self.socket.next().await?.ok()? {
-                // A message of another shape is not the one that we wait for.
-                if let Ok(said) = serde_json::from_str(&text) {
-                    return Some(said);
-                }
+            let Message::Text(text) = self.socket.next().await?.ok()? else { continue };
+            // A message of another shape is not the one that we wait for.
+            let Ok(reply) = serde_json::from_str::<InspectorReply>(&text) else { continue };
+            if reply.id == Some(THROW_ID) {
+                let frames = reply.result.exception_details.stack_trace.call_frames;
+                // The first is the expression itself.
+                return Some(judge(frames.get(1..).unwrap_or_default()));
             }
         }
     }
@@ -252,17 +241,15 @@ impl InspectorSession {
 
 /// Frames of Node itself come last and are the same in every app. If there are no others, the process waited, and one of
 /// Node's own timers or sockets woke it. Those of the preload script are left out: it only does what it was asked for.
-fn judge(frames: &[CallFrame], scripts: &HashMap<String, String>) -> Diagnosis {
-    let file = |frame: &CallFrame| scripts.get(&frame.location.script_id).map_or("", String::as_str);
+fn judge(frames: &[CallFrame]) -> Diagnosis {
     let (nodes, apps): (Vec<&CallFrame>, Vec<&CallFrame>) = frames
         .iter()
-        .filter(|frame| !is_preload(file(frame)))
-        .partition(|frame| file(frame).starts_with("node:"));
+        .filter(|frame| !is_preload(&frame.url))
+        .partition(|frame| frame.url.starts_with("node:"));
     if apps.is_empty() {
         return Diagnosis::Waiting;
     }
-    let all = apps.into_iter().chain(nodes).take(FRAMES);
-    Diagnosis::Running(all.map(|frame| frame.describe(file(frame))).collect())
+    Diagnosis::Running(apps.into_iter().chain(nodes).take(FRAMES).map(CallFrame::describe).collect())
 }
 
 /// Whether this is the preload script, which lies in a folder `hostler-` and six letters.
@@ -272,7 +259,8 @@ fn is_preload(file: &str) -> bool {
 }
 
 impl CallFrame {
-    fn describe(&self, url: &str) -> String {
+    fn describe(&self) -> String {
+        let url = &*self.url;
         let name = if self.function_name.is_empty() { "(anonymous)" } else { &self.function_name };
         let file = match url.strip_prefix("file://") {
             Some(path) => path.replace("%20", " "),
@@ -280,10 +268,9 @@ impl CallFrame {
             None => url.to_owned(),
         };
         let (name, file) = (in_one_line(name), in_one_line(&file));
-        let SourceLocation { line_number, column_number, .. } = self.location;
-        let line = line_number.saturating_add(1);
-        match column_number {
-            LONG_LINE.. => format!("{name} ({file}:{line}:{})", column_number.saturating_add(1)),
+        let line = self.line_number.saturating_add(1);
+        match self.column_number {
+            LONG_LINE.. => format!("{name} ({file}:{line}:{})", self.column_number.saturating_add(1)),
             _ => format!("{name} ({file}:{line})"),
         }
     }
@@ -357,51 +344,49 @@ mod tests {
         assert!(asked(&format!("ws://127.0.0.1:{port}/a")).await.is_err(), "it waits for the answer");
     }
 
-    fn scripts<const N: usize>(scripts: [(&str, &str); N]) -> HashMap<String, String> {
-        scripts.map(|(id, url)| (id.to_owned(), url.to_owned())).into()
-    }
-
     #[test]
     fn stack_frames_of_the_app_come_first_and_their_number_is_limited() {
-        let scripts = scripts([("1", "file:///a%20b/app.js"), ("2", "node:events"), ("3", "")]);
-        let mut frames = vec![frame("readSync", "2", 4, 1), frame("spin", "1", 11, 3), frame("", "3", 0, 0)];
-        frames.extend((0..9).map(|line| frame("packed", "1", line, LONG_LINE)));
-        let Diagnosis::Running(told) = judge(&frames, &scripts) else { panic!("it runs") };
+        let app = "file:///a%20b/app.js";
+        let mut frames =
+            vec![frame("readSync", "node:events", 4, 1), frame("spin", app, 11, 3), frame("", "", 0, 0)];
+        frames.extend((0..9).map(|line| frame("packed", app, line, LONG_LINE)));
+        let Diagnosis::Running(told) = judge(&frames) else { panic!("it runs") };
         assert_eq!(
             told[..3],
             ["spin (/a b/app.js:12)", "(anonymous) ((eval):1)", "packed (/a b/app.js:1:401)"]
         );
         assert_eq!(told.len(), FRAMES);
 
-        let told = judge(&[frame("emit", "2", 1, 1), frame("f", "1", 1, 1)], &scripts).to_string();
+        let told = judge(&[frame("emit", "node:events", 1, 1), frame("f", app, 1, 1)]).to_string();
         assert_eq!(told, "in f (/a b/app.js:2), emit (node:events:2)");
     }
 
     #[test]
     fn the_preload_script_is_not_in_the_stack() {
-        let scripts =
-            scripts([("1", "file:///a/preload.cjs"), ("2", "file:///run/hostler-x3Fa9b/preload.cjs")]);
-        let told = judge(&[frame("obey", "2", 1, 1), frame("f", "1", 1, 1)], &scripts).to_string();
+        let (own, preload) = ("file:///a/preload.cjs", "file:///run/hostler-x3Fa9b/preload.cjs");
+        let told = judge(&[frame("obey", preload, 1, 1), frame("f", own, 1, 1)]).to_string();
         assert_eq!(told, "in f (/a/preload.cjs:2)");
     }
 
     #[test]
     fn a_function_name_of_the_app_cannot_break_the_line_or_its_length() {
         let source = format!("data:text/javascript,{}", "x".repeat(100_000));
-        let scripts = scripts([("1", source.as_str())]);
-        let told = judge(&[frame("a\nb\u{1b}[2J", "1", u32::MAX, u32::MAX)], &scripts).to_string();
+        let told = judge(&[frame("a\nb\u{1b}[2J", &source, u32::MAX, u32::MAX)]).to_string();
         assert!(told.starts_with("in a b [2J (data:") && told.len() < 300, "{told}");
     }
 
     #[test]
     fn a_stack_with_only_frames_of_node_means_waiting() {
-        let scripts = scripts([("2", "node:internal/timers")]);
-        assert_eq!(judge(&[frame("listOnTimeout", "2", 1, 1)], &scripts), Diagnosis::Waiting);
-        assert_eq!(judge(&[], &scripts), Diagnosis::Waiting);
+        assert_eq!(judge(&[frame("listOnTimeout", "node:internal/timers", 1, 1)]), Diagnosis::Waiting);
+        assert_eq!(judge(&[]), Diagnosis::Waiting);
     }
 
-    fn frame(function: &str, script: &str, line: u32, column: u32) -> CallFrame {
-        let location = SourceLocation { script_id: script.into(), line_number: line, column_number: column };
-        CallFrame { function_name: function.into(), location }
+    fn frame(function: &str, url: &str, line: u32, column: u32) -> CallFrame {
+        CallFrame {
+            function_name: function.into(),
+            url: url.into(),
+            line_number: line,
+            column_number: column,
+        }
     }
 }

@@ -56,13 +56,12 @@ async fn take(
     interval: Duration,
 ) -> Result<Vec<u8>, String> {
     // V8 gives the time of a function that was optimised before the profile to its caller. The stack is exact.
-    if let Ok(Some(diagnosis)) = timeout(ANSWER, session.halt()).await {
+    if let Ok(Some(diagnosis)) = timeout(ANSWER, session.stack()).await {
         taking.progress(format!("it is {diagnosis}")).await?;
     }
     let mut socket = session.socket;
-    // It fails if the process has not stopped, because it waits. Then there is nothing to resume.
-    let _ = call(&mut socket, 11, "Debugger.resume", json!({})).await;
-    call(&mut socket, 12, "Debugger.disable", json!({})).await?;
+    // While it is on, each exception of the app costs more.
+    call(&mut socket, 11, "Runtime.disable", json!({})).await?;
     let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
     call(&mut socket, 21, "Profiler.enable", json!({})).await?;
     call(&mut socket, 22, "Profiler.setSamplingInterval", json!({ "interval": micros })).await?;

@@ -16,6 +16,8 @@ const ways = {
   '/atomics': function blocked() { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); },
   '/regex': function backtracks() { /^(a+)+$/.test('a'.repeat(60) + 'b'); },
   '/exec': () => require('child_process').execSync('sleep 600'),
+  // `Debugger.pause` would end the process here (nodejs/node#58632).
+  '/switch': function chooses() { let one = 1; switch (spin()) { default: let two = 2; ways.last = () => one + two; } },
   '/await': () => {},
 };
 function route(req, res, next) { next(); }
@@ -84,6 +86,16 @@ async fn a_regular_expression_that_backtracks_for_ever_is_named() {
 async fn a_wait_that_blocks_the_thread_is_named() {
     let test_pool = test_pool(HANGS).started().await;
     stack_of(&test_pool, "/atomics", "blocked (").await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn asking_for_the_stack_does_not_crash_node_in_a_switch() {
+    let test_pool = test_pool(HANGS).started().await;
+    let stack = stack_of(&test_pool, "/switch", "chooses (").await;
+    assert!(stack[0].starts_with("spin ("), "{stack:?}");
+    let log = test_pool.log();
+    assert!(!log.contains("Fatal error"), "{log}");
     test_pool.stop().await;
 }
 
