@@ -7,7 +7,9 @@ import { installPackages } from './debian.mjs';
 import { checkToolchain, has, mustRun, root, say, stop } from './steps.mjs';
 
 /** With bench/training.mjs they use each part of a request's path. `tail` uses the same code as `overload`. */
-const SCENARIOS = ['proxy', 'scale', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'photos', 'render', 'idle', 'deploys', 'overload'];
+const SCENARIOS = ['proxy', 'scale', 'tls', 'websockets', 'cache', 'memcached', 'lookups', 'photos', 'render', 'idle', 'deploys', 'overload', 'any-app'];
+/** What Hostler is called among the peers, where that is not `hostler`. */
+const PEERS = { 'any-app': 'auto' };
 
 const TARGET = join(root, 'target', 'pgo');
 const COUNTS = join(TARGET, 'counts');
@@ -24,7 +26,7 @@ mkdirSync(COUNTS);
 const env = { ...process.env, HOSTLER_BIN: join(TARGET, 'release', 'hostler'), LLVM_PROFILE_FILE: join(COUNTS, '%p.profraw') };
 for (const scenario of SCENARIOS) {
   say(`Loading it: ${scenario}`);
-  await mustRun('node', ['bench/run.mjs', scenario, '--quick', '--peers', 'hostler'], { env });
+  await mustRun('node', ['bench/run.mjs', scenario, '--quick', '--peers', PEERS[scenario] ?? 'hostler'], { env });
 }
 say('Loading it: training');
 await mustRun('node', ['bench/training.mjs'], { env });
