@@ -154,6 +154,12 @@ test('goodput counts the time that was left for the workers, and a sleeping work
   assert.match(section(overload), /goodput .*\| 0\.87 .*\| \*\*not met\*\* \|\n.*\n.*normal.*\| \*\*not met\*\* \|/);
 });
 
+test('a cost of refusals below zero decides nothing', () => {
+  const overload = fixture('overload');
+  for (const { peer, overload: during } of overload.rows) if (peer === 'hostler') during.proxy_cpu_ns = 0;
+  assert.match(section(overload), /refusal.*\| -\d.*\| not decided: below zero in a round \|/);
+});
+
 test('a peer that answers only short pages has no more goodput', () => {
   const overload = fixture('overload');
   const share = () => Number(/Hostler \| (\d\.\d\d) /.exec(section(overload))[1]);
