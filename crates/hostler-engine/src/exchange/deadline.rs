@@ -22,6 +22,14 @@ const COARSE: u64 = 100;
 /// A tick that comes this many milliseconds after the one before: the process was held up.
 const HELD_UP: u64 = 200;
 
+/// A time at which an answer that has not begun is checked. The answer may still take until the deadline.
+#[derive(Debug, Clone, Copy)]
+pub struct LateCheck {
+    /// The time of the check.
+    pub at: Instant,
+    pub until: Instant,
+}
+
 /// All deadlines of one thread.
 #[derive(Clone)]
 pub struct Sweep(Arc<SweepInner>);

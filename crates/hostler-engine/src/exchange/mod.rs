@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use hostler_address::Peer;
 use hostler_wire::{BodyLength, Fields, Name, RequestHead, Whole};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use hostler_coding::EncodingPlan;
 
@@ -50,7 +50,7 @@ pub use clock::Clocked;
 pub use connections::{Connections, Listening, OpenConnection, OpenStream, OpenTunnel};
 pub use costs::{BySpan, LedgerRow};
 pub use cut::{CutAnswers, CutView, Slow};
-pub use deadline::{Deadline, Sweep};
+pub use deadline::{Deadline, LateCheck, Sweep};
 pub use disk::DiskThreads;
 pub use durations::{DurationsView, OTHER_METHOD, RequestKind, known_method};
 pub use edits::{Edit, Edits};
@@ -138,6 +138,8 @@ pub struct Exchange {
     /// The last attempt sent the request over a kept connection, which ended, and then no new connection could be made. So the member may have
     /// worked on it.
     pub was_swallowed: bool,
+    /// All requests of its route have one URL, whatever they ask for: neither that nor the client says which of them does harm.
+    pub is_batch: bool,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
     /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
@@ -169,14 +171,6 @@ pub trait RegisteredRequest: Any + Debug + Send + Sync {
 
     /// The answer to a refusal in the form of the route's kind. `refusal` is the gateway's `Refusal`. None: the form is Hostler's own.
     fn refuse(&mut self, exchange: &Exchange, refusal: &dyn Any) -> Option<Whole>;
-}
-
-/// A time at which an answer that has not begun is checked. The answer may still take until the deadline.
-#[derive(Debug, Clone, Copy)]
-pub struct LateCheck {
-    /// The time of the check.
-    pub at: Instant,
-    pub until: Instant,
 }
 
 /// How a client's connection is protected. Its text is the value of `X-Forwarded-Proto`.
@@ -245,6 +239,7 @@ impl Exchange {
             pending_end: None,
             has_handed_over: false,
             was_swallowed: false,
+            is_batch: false,
             is_suspect: false,
             turn: None,
             late_check: None,
@@ -349,6 +344,7 @@ impl Exchange {
         self.route = None;
         self.pending_end = None;
         self.was_swallowed = false;
+        self.is_batch = false;
         self.is_suspect = false;
         self.turn = None;
         self.late_check = None;

@@ -43,6 +43,7 @@ pub(super) async fn call_within<D: Downstream>(
     thread: usize,
 ) -> Result<CallBox, Refusal> {
     account::open(target, exchange);
+    exchange.is_batch = route.takes_batches();
     target.poison.admit(exchange)?;
     let mut queue_wait = QueueWait::begin(target, low::priority(route, target, exchange), wait_budget);
     queue_wait.hints = route.early_hints.as_deref();

@@ -42,6 +42,8 @@ pub(super) type Keys = [u64; IdentityKind::ALL.len()];
 pub(super) struct RequestIdentity {
     pub keys: Keys,
     pub names: [Arc<str>; IdentityKind::ALL.len()],
+    /// All requests of its route have its URL.
+    pub is_batch: bool,
 }
 
 impl RequestIdentity {
@@ -78,7 +80,7 @@ impl Keyring {
             format!("route {route}").into(),
             format!("client {}", network_name(exchange.client.ip)).into(),
         ];
-        RequestIdentity { keys: self.keys(exchange), names }
+        RequestIdentity { keys: self.keys(exchange), names, is_batch: exchange.is_batch }
     }
 }
 

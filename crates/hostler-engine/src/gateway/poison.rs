@@ -298,7 +298,7 @@ impl Poison {
         let mut held = None;
         if suspect_after.is_zero() && pending_end.is_lingering() {
             // At once, before the client gets its refusal: a similar request may follow immediately.
-            let hold = WorkerHold::of(event_loop.as_ref().is_some_and(LoopWatch::waits));
+            let hold = hold_of(&identity, event_loop.as_ref().is_some_and(LoopWatch::waits));
             self.hold(&identity, hold, since);
             held = Some(hold);
         }
@@ -325,7 +325,7 @@ impl Poison {
                     match timeout_at(until, dying.as_mut()).await {
                         Ok(death) => death,
                         Err(_) => {
-                            let hold = WorkerHold::of(turns);
+                            let hold = hold_of(&identity, turns);
                             poison.hold(&identity, hold, since);
                             held = Some(hold);
                             dying.await
@@ -378,6 +378,12 @@ impl Poison {
         self.known.store(suspects.len(), Ordering::Relaxed);
         value
     }
+}
+
+/// How a request holds its worker, whose event loop `turns` or not. A batch closes nothing: the others have the same URL, and mostly the same
+/// client, whatever they render. They are tried one at a time, as if this one waited.
+fn hold_of(identity: &RequestIdentity, turns: bool) -> WorkerHold {
+    WorkerHold::of(turns || identity.is_batch)
 }
 
 #[cfg(test)]

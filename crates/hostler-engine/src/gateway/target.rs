@@ -83,6 +83,11 @@ impl Route {
         self.kind.as_ref().map_or(RoutePresence::Served, |kind| kind.presence())
     }
 
+    /// Whether its requests are Hypernova batches. All of them have one URL, and few clients send them.
+    pub(super) fn takes_batches(&self) -> bool {
+        matches!(self.fallback, Some(Fallback::Hypernova))
+    }
+
     /// Whether answers are encoded for clients that accept it.
     pub(super) fn has_encoded(&self) -> bool {
         self.changes.compress.is_some()

@@ -1,6 +1,6 @@
 //! Requests that kill workers: sent to two of them, refused, and kept off the pool. Other requests are not kept off.
 
-use hostler_testkit::{ReceivedAnswer, eventually};
+use hostler_testkit::{ReceivedAnswer, eventually, request};
 use serde_json::Value;
 
 use super::proc;
@@ -171,6 +171,32 @@ async fn a_request_that_makes_workers_hang_is_poison_as_well() {
     site.logged("poison request GET ").await;
     site.get("/spin?until=never").await.assert_refused(502, "poison");
     assert_eq!(sent(&site, "/spin").len(), 2);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_batch_that_blocks_its_worker_does_not_keep_other_batches_from_a_free_one() {
+    let cwd = repository().join("crates/hostler/tests/node/apps");
+    let file = format!(
+        "[pools.app]\ncommand = 'node diary.cjs'\nworkers = 2\ncwd = '{}'\nconcurrency = 1\n\
+         request_timeout = '2s'\nhang_timeout = '1h'\n\
+         [[routes]]\nmatch = '*'\npool = 'app'\nfallback = 'hypernova'\n",
+        cwd.display()
+    );
+    let site = configured(&file).started().await;
+    let jobs = br#"{"0":{"name":"A","data":{}}}"#;
+    let batch = |url: &str| request(&format!("POST {url}"), "Content-Type: application/json\r\n", jobs);
+    let hung = site.send(batch("/spin?until=released")).await;
+    hung.assert_status(200).assert_field("hostler-fallback", "answer_timeout");
+    let rendered = eventually("another batch is rendered", async || {
+        let answer = site.send(batch("/spin?ms=1")).await;
+        answer.field("hostler-fallback").is_none().then_some(answer)
+    })
+    .await;
+    assert_ne!(rendered.assert_status(200).json()["pid"], sent(&site, "/spin")[0]["pid"]);
+    let workers = site.workers().await;
+    assert!(workers.iter().all(|worker| worker["restarts"] == 0), "it hangs all the time: {workers:?}");
+    site.touch("released");
     site.stop().await;
 }
 

@@ -26,7 +26,7 @@ fn request(url: u64, path: u64, client: u64) -> RequestIdentity {
     let keys = [url, 1000 + path, 2000, 3000 + client];
     let names =
         [format!("GET /{path}?{url}"), format!("GET /{path}"), "*".into(), format!("client {client}")];
-    RequestIdentity { keys, names: names.map(Into::into) }
+    RequestIdentity { keys, names: names.map(Into::into), is_batch: false }
 }
 
 /// A request that has only the route in common with others.
