@@ -73,6 +73,8 @@ pub(super) struct Following {
     poison: Arc<Poison>,
     /// None if `poison.kills` is 0.
     identity: Option<RequestIdentity>,
+    /// The turn of a request on trial. It ends with the call, however slowly the clients read.
+    tried: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Following {
@@ -85,7 +87,7 @@ impl Following {
     pub fn follow(self, pending_end: Option<PendingEnd>) {
         if let (Some(identity), Some(pending_end)) = (self.identity, pending_end) {
             let suspect_after = self.poison.settings().suspect_after;
-            self.poison.follow_up(identity, pending_end, None, suspect_after);
+            self.poison.follow_up(identity, pending_end, self.tried, suspect_after);
         }
     }
 }
@@ -279,9 +281,9 @@ impl Poison {
     }
 
     /// For a call that outlives its exchange.
-    pub(super) fn following(self: &Arc<Self>, exchange: &Exchange) -> Following {
+    pub(super) fn following(self: &Arc<Self>, exchange: &mut Exchange) -> Following {
         let identity = (self.settings().kills > 0).then(|| self.identity(exchange));
-        Following { poison: self.clone(), identity }
+        Following { poison: self.clone(), identity, tried: exchange.turn.take() }
     }
 
     /// Waits for the end of a call. After `suspect_after`, the worker counts as held, unless its event loop turns.
@@ -401,6 +403,19 @@ mod tests {
         let changed = Poison::new("app".into(), settings, journal(), Some(&before));
         changed.convicted.fetch_add(1, Ordering::Relaxed);
         assert_eq!((before.view().convicted, changed.view().convicted), (3, 3));
+    }
+
+    #[tokio::test]
+    async fn the_turn_of_a_request_whose_call_outlives_it_ends_with_the_call() {
+        let settings = PoisonSettings { kills: 2, keep_off: seconds(60), ..PoisonSettings::OFF };
+        let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
+        let (mut exchange, mut next) = (request("192.0.2.1", ""), request("192.0.2.1", ""));
+        poison.hold(&poison.identity(&exchange), WorkerHold::Waits, Instant::now());
+        assert!(matches!(poison.enter(&mut exchange), Ok(Admission::Alone(_))));
+        let following = poison.following(&mut exchange);
+        assert!(matches!(poison.enter(&mut next), Ok(Admission::Closed { .. })));
+        following.follow(None);
+        assert!(matches!(poison.enter(&mut next), Ok(Admission::Alone(_))));
     }
 
     #[tokio::test(start_paused = true)]

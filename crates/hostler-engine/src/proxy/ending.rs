@@ -82,6 +82,8 @@ impl Call {
             Some(_) => CallEnding::Unwanted,
         };
         self.end(how).note(exchange);
+        // The next similar request may be tried now: the client may take long to read this answer.
+        exchange.turn = None;
         exchange.let_route_go();
     }
 

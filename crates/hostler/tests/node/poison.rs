@@ -1,6 +1,6 @@
 //! Requests that kill workers: sent to two of them, refused, and kept off the pool. Other requests are not kept off.
 
-use hostler_testkit::{ReceivedAnswer, eventually, request};
+use hostler_testkit::{ReceivedAnswer, client_with_window, eventually, request};
 use serde_json::Value;
 
 use super::proc;
@@ -282,5 +282,25 @@ async fn a_death_in_the_middle_of_an_answer_truncates_it_visibly_and_counts() {
     assert!(lines.iter().all(|line| line["status"] == 200 && line["aborted"] == "worker"), "{lines:?}");
     site.logged("poison request GET ").await;
     site.get("/half").await.assert_refused(502, "poison");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_keeps_no_other_request_from_its_trial() {
+    let site = workers(2).started().await;
+    // The path after the first death; the route and the client after the second.
+    for (death, gated) in [(1, 1_u64), (2, 3)] {
+        site.get(&format!("/half?{death}")).await.assert_broken();
+        eventually("similar requests are tried one at a time", async || {
+            (site.pool("app").await["suspects"]["one_at_a_time"] == gated).then_some(())
+        })
+        .await;
+    }
+    // More than the kernel takes of it.
+    let mut slow = client_with_window(4096, site.address()).await;
+    slow.send("GET /wait?size=8000000 HTTP/1.1\r\nHost: site.test\r\n\r\n").await;
+    eventually("the trial begins", async || sent(&site, "/wait").pop()).await;
+    site.get("/").await.assert_status(200);
+    drop(slow);
     site.stop().await;
 }
