@@ -290,6 +290,45 @@ test('when the client disconnects, the signal aborts, waits end, and no job star
   assert.deepEqual(begun, ['a']);
 });
 
+/** Computes for longer than a batch does without a turn of the event loop. */
+function compute() {
+  const until = performance.now() + 15;
+  while (performance.now() < until);
+}
+
+test('the event loop turns between jobs that compute', async (t) => {
+  for (const processJobsConcurrently of [false, true]) {
+    let turns = 0;
+    const first = () => {
+      setImmediate(() => (turns += 1));
+      compute();
+      return 'first';
+    };
+    const { results } = await serve(t, { components: { first, second: () => `after ${turns}` }, processJobsConcurrently });
+    const { b } = await results({ a: { name: 'first' }, b: { name: 'second' } });
+    assert.equal(b.html, 'after 1');
+  }
+});
+
+test('when the client disconnects, the other jobs that compute do not start', async (t) => {
+  const JOBS = 200;
+  let begun = 0;
+  const computes = () => {
+    begun += 1;
+    setImmediate(() => client.destroy());
+    compute();
+    return 'computed';
+  };
+  let ended;
+  const end = new Promise((resolve) => (ended = resolve));
+  const { url } = await serve(t, { components: { computes }, plugins: [{ batchEnd: () => ended() }] });
+  const client = request(`${url}/batch`, { method: 'POST', headers: JSON_TYPE });
+  client.on('error', () => {}); // it closes the connection on purpose
+  client.end(JSON.stringify(Array.from({ length: JOBS }, () => ({ name: 'computes' }))));
+  await end;
+  assert.ok(begun > 0 && begun < JOBS, `${begun} of ${JOBS} jobs`);
+});
+
 test('what a component leaves in a cache does not keep the data of its job', async (t) => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc');

@@ -1,5 +1,6 @@
 // Runs a batch: from its jobs to the text of its response, with Hypernova's events in the order of Hypernova. Knows no
 // HTTP; passes request and response on to plugins.
+import { setImmediate as turn } from 'node:timers/promises';
 import { report, type ErrorReport } from './error.js';
 import { RenderJob } from './job.js';
 import type { Plugins } from './plugins.js';
@@ -21,6 +22,9 @@ export interface Outcome {
 }
 
 type Outside = Pick<BatchContext, 'request' | 'response'>;
+
+/** After so many milliseconds the next job waits for a turn of the event loop. */
+const LONGEST_RUN = 10;
 
 export class Batch implements Owner {
   readonly label = 'the plugins of a batch';
@@ -78,18 +82,23 @@ export class Batch implements Owner {
     return { statusCode: this.#error ? 500 : 200, text: this.#toText() };
   }
 
-  #renderAll(): Promise<unknown> {
+  /** Jobs that only compute give the event loop no turn. It gets one between them, for other requests and to see that the client has left. */
+  async #renderAll(): Promise<void> {
+    const running: Promise<void>[] = [];
+    let turned = performance.now();
     // A plugin may have removed jobs from the batch at its start.
-    const renders = Object.keys(this.#jobs).flatMap((token) => this.#renders.get(token) ?? []);
-    if (this.#core.concurrent) return Promise.all(renders.map((render) => this.#renderOne(render)));
-    return this.#inTurn(renders);
-  }
-
-  async #inTurn(renders: RenderJob[]): Promise<void> {
-    for (const render of renders) {
-      if (this.#abandoned) return;
-      await this.#renderOne(render);
+    for (const render of Object.keys(this.#jobs).flatMap((token) => this.#renders.get(token) ?? [])) {
+      if (performance.now() - turned > LONGEST_RUN) {
+        await turn();
+        await turn(); // the first one may come before the loop has looked at its sockets
+        turned = performance.now();
+      }
+      if (this.#abandoned) break;
+      const rendered = this.#renderOne(render);
+      if (this.#core.concurrent) running.push(rendered);
+      else await rendered;
     }
+    if (running.length > 0) await Promise.all(running);
   }
 
   #renderOne(render: RenderJob): Promise<void> {
