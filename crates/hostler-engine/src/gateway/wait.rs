@@ -100,8 +100,10 @@ impl<'a> QueueWait<'a> {
     ) -> Result<Lease<Endpoint>, Refusal> {
         let asked = clock::now();
         let (mut outcome, ahead) = self.wait(exchange, client, asked).await;
-        if let Ok(lease) = &mut outcome {
-            charge(lease, self.target, exchange);
+        match &mut outcome {
+            Ok(lease) => charge(lease, self.target, exchange),
+            // It is tried no more. The next similar request need not wait until this client has read what it gets instead.
+            Err(_) => exchange.turn = None,
         }
         // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);

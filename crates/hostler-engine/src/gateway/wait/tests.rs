@@ -120,6 +120,19 @@ async fn a_wait_for_a_turn_ends_with_the_queue_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_turn_of_a_request_that_gets_no_slot_is_over() {
+    let (target, mut exchange) = (target(), exchange());
+    let identity = target.poison.identity(&exchange);
+    target.poison.hold(&identity, WorkerHold::Waits, Instant::now());
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
+    assert!(exchange.turn.is_some());
+    let refused = queue_wait.slot(&mut exchange, &mut NoClient).await;
+    assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
+    assert!(exchange.turn.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_does_not_count_in_the_wait_for_a_turn() {
     let target = target();
     target.pool.pause();
