@@ -9,6 +9,7 @@ use hostler_cache::{Entry, Purge, Tick};
 use hostler_testkit::{
     LinkFault, eventually, fault_proxy, memcached, memcached_at, memcached_with_password, no_upstream,
 };
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 #[path = "tier/hostler.rs"]
@@ -264,6 +265,25 @@ async fn a_silent_server_is_skipped_after_a_few_requests_and_used_again_once_it_
     one.finds(1).await;
     one.stores("example.org/", entry("again", &[]));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_that_answers_only_a_part_of_a_burst_in_time_stays_in_use() {
+    let memcached = memcached_or_skip!();
+    let between = fault_proxy(memcached.address()).await;
+    let one = Arc::new(hostler_with(&[between.address().to_string()], Duration::from_secs(2)));
+    one.finds(1).await;
+    // Each connection brings at most ten answers in the time limit.
+    between.set(LinkFault::Late(Duration::from_millis(200)));
+    let mut burst = JoinSet::new();
+    for at in 0..400 {
+        let one = one.clone();
+        burst.spawn(async move { one.tier.fetch(format!("example.org/{at}").as_bytes()).await });
+    }
+    burst.join_all().await;
+    assert!(one.count("slow") > 100, "the burst is larger than what the server can answer");
+    let told = one.told.lock().unwrap().clone();
+    assert!(told.iter().all(|notice| notice.ends_with(": here")), "{told:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! One memcached server: its connections, and whether it can be used. Knows no items.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -45,6 +45,8 @@ pub(super) struct MemcachedServer {
     room: Semaphore,
     is_here: AtomicBool,
     failures: AtomicU32,
+    /// How many operations it has answered.
+    answered: AtomicUsize,
     /// Only one task at a time synchronises the server's page with our log.
     pub synchronising: Semaphore,
     why: Mutex<Option<Box<str>>>,
@@ -169,6 +171,7 @@ impl MemcachedServer {
             room: Semaphore::new(CONNECTIONS),
             is_here: AtomicBool::new(false),
             failures: AtomicU32::new(0),
+            answered: AtomicUsize::new(0),
             synchronising: Semaphore::new(1),
             why: Mutex::new(Some("not found yet".into())),
             nudged: Notify::new(),
@@ -197,13 +200,23 @@ impl MemcachedServer {
     /// Sends an operation, whether the server is here or not. If the future is dropped or late, the connection is closed,
     /// because its answer may still come.
     pub async fn ask(&self, op: Op<'_>, time_limit: Duration) -> Result<Reply, ServerFailure> {
+        let before = self.answered.load(Ordering::Relaxed);
         let outcome =
             timeout(time_limit, self.ask_without_limit(op)).await.unwrap_or(Err(ServerFailure::Slow));
         match &outcome {
-            Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            Ok(_) => {
+                self.failures.store(0, Ordering::Relaxed);
+                self.answered.fetch_add(1, Ordering::Relaxed);
+            }
+            // Each connection has brought an answer meanwhile, so this operation has waited behind others of a burst.
+            Err(ServerFailure::Slow) if self.answered_since(before) >= CONNECTIONS => self.counts.slow.add(1),
             Err(failure) => self.note(failure),
         }
         outcome
+    }
+
+    fn answered_since(&self, before: usize) -> usize {
+        self.answered.load(Ordering::Relaxed).wrapping_sub(before)
     }
 
     async fn ask_without_limit(&self, op: Op<'_>) -> Result<Reply, ServerFailure> {
