@@ -21,8 +21,8 @@ function nameOfCountry({ code, name }) {
 
 /** Places with codes that begin with these digits, or with a name like this text, which may end in a state. */
 export async function find(text, signal) {
-  const [, name, state] = /^(.*?)(?:,\s*([a-z]*))?$/i.exec(text);
-  const query = new URLSearchParams(/^\d+$/.test(text) ? { prefix: text } : { q: name, ...(state?.length === 2 ? { state } : {}) });
+  const [, name, state] = /^(.*),\s*([a-z]{2})$/i.exec(text) ?? [];
+  const query = new URLSearchParams(/^\d+$/.test(text) ? { prefix: text } : state ? { q: name, state } : { q: text });
   query.set('limit', FOUND);
   try {
     const { body } = await ask(`postal/us/search?${query}`, signal);

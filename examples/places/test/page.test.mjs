@@ -64,6 +64,17 @@ test('a name is completed while it is typed, by keyboard alone', async (t) => {
   assert.equal(await field.getAttribute('aria-expanded'), 'false');
 });
 
+test('a state may follow a name, as its code or as its name', async (t) => {
+  const page = await open(t);
+  for (const text of ['portland, me', 'portland, maine', 'portland, mai']) {
+    await page.getByRole('combobox').fill(text);
+    await eventually('places to be offered', async () => (await page.locator('#search-note').innerText()) !== '');
+    const options = await page.getByRole('option').allInnerTexts();
+    assert.match(options[0], /^Portland, ME/, text);
+    assert.ok(options.every((option) => option.includes(', ME')), `${text}: ${options.join('; ')}`);
+  }
+});
+
 test('digits highlight the codes that begin with them', async (t) => {
   const page = await open(t);
   const field = page.getByRole('combobox');
