@@ -25,6 +25,10 @@ pub fn allow(origins: &[Origin], request: &LookupRequest<'_>, mut whole: Whole) 
         }
         head.fields.add(b"Access-Control-Allow-Origin", origin);
     }
+    // Pages may read other fields, such as Content-Type and Last-Modified, without this.
+    if head.fields.get("etag").is_some() {
+        head.fields.add(b"Access-Control-Expose-Headers", b"ETag, Link");
+    }
     if request.head.method() == b"OPTIONS" && fields.get("access-control-request-method").is_some() {
         head.fields.add(b"Access-Control-Allow-Methods", b"GET, HEAD, POST");
         head.fields.add(b"Access-Control-Allow-Headers", b"Content-Type, If-None-Match");

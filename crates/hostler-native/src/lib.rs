@@ -85,13 +85,11 @@ impl Native {
         if path != b"/openapi.json" {
             return None;
         }
-        if let Some(refused) = problem::method(request.head.method(), &["GET", "HEAD"]) {
-            return Some(refused);
-        }
         // If the prefix is the name of a service, its paths are complete without it.
         let server = if matches!(&*self.prefix, "/geo" | "/postal") { "" } else { &self.prefix };
         let described = || openapi::describe(self.geo.is_some(), self.postal.is_some(), server);
-        let whole = self.openapi.get_or_init(described).clone();
+        let refused = problem::method(request.head.method(), &["GET", "HEAD"]);
+        let whole = refused.unwrap_or_else(|| self.openapi.get_or_init(described).clone());
         Some(cors::allow(self.origins(path), request, whole))
     }
 }

@@ -361,11 +361,14 @@ async fn an_invalid_postal_request_gets_an_explanation() {
 async fn pages_of_allowed_origins_may_read_postal_answers() {
     let site = started("", EVERYWHERE).await;
     let preflight = "Origin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n";
-    ask(&site, "OPTIONS /postal/batch", preflight, "")
-        .await
-        .assert_status(204)
-        .assert_field("access-control-allow-origin", "*")
-        .assert_field("access-control-allow-methods", "GET, HEAD, POST");
+    for path in ["/postal/batch", "/openapi.json"] {
+        let answer = ask(&site, &format!("OPTIONS {path}"), preflight, "").await;
+        answer.assert_status(204).assert_field("access-control-allow-origin", "*");
+        answer.assert_field("access-control-allow-methods", "GET, HEAD, POST");
+    }
+    let page = ask(&site, "GET /postal/us/or?per_page=2", "Origin: https://a.example\r\n", "").await;
+    assert!(page.field("link").is_some_and(|link| link.contains("rel=\"next\"")));
+    page.assert_field("access-control-expose-headers", "ETag, Link");
     let site = started("cors = 'https://a.example'", EVERYWHERE).await;
     for path in ["/postal/us/97209", "/api/zipinfo/byzip/97209"] {
         for (origin, allowed) in
