@@ -84,10 +84,13 @@ fn split(city: &str) -> (&str, Option<&str>) {
 
 impl<'a> From<Record<'a>> for GeoPlace<'a> {
     fn from(record: Record<'a>) -> Self {
-        // The flat schema has an empty text for a missing value.
+        // The flat schema has an empty text for a missing value, and so have nested files that were made from tables.
         let some = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
         let only = |text| Named { only: some(text), by_language: Names::new() };
-        let names = |by_language| Named { only: None, by_language };
+        let names = |mut by_language: Names<'a>| {
+            by_language.retain(|_, name| !name.is_empty());
+            Named { only: None, by_language }
+        };
         let (latitude, longitude) =
             (record.location.latitude.or(record.latitude), record.location.longitude.or(record.longitude));
         let in_range =
@@ -168,5 +171,14 @@ mod tests {
             ..Record::default()
         };
         assert_eq!(GeoPlace::from(record), GeoPlace::default());
+        let city = |names: &[(&'static str, &'static str)]| Record {
+            city: City::Nested(names.iter().copied().collect()),
+            ..Record::default()
+        };
+        assert!(!city(&[("en", "")]).has_city());
+        assert_eq!(GeoPlace::from(city(&[("en", "")])), GeoPlace::default());
+        let other = city(&[("de", "Wien"), ("en", "")]);
+        assert!(other.has_city());
+        assert_eq!(GeoPlace::from(other).city(&["en"]), Some("Wien"));
     }
 }

@@ -65,7 +65,7 @@ impl Record<'_> {
     pub fn has_city(&self) -> bool {
         match &self.city {
             City::Flat(name) => !name.is_empty(),
-            City::Nested(names) => !names.is_empty(),
+            City::Nested(names) => names.values().any(|name| !name.is_empty()),
         }
     }
 
