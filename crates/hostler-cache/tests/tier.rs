@@ -363,6 +363,21 @@ async fn an_item_too_large_for_the_server_is_not_sent() {
 }
 
 #[tokio::test]
+async fn a_response_that_has_become_too_large_for_an_item_removes_the_one_before() {
+    let memcached = memcached_or_skip!();
+    let servers = [memcached.address().to_string()];
+    let (one, other) = (hostler(&servers), hostler(&servers));
+    one.finds(1).await;
+    other.finds(1).await;
+    assert!(one.stores("example.org/", entry("small", &[])));
+    eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
+    assert!(one.stores("example.org/", entry(&"x".repeat(1_000_000), &[])));
+    eventually("it to be dropped", async || (one.count("dropped") == 1).then_some(())).await;
+    assert!(!other.tier.fetch(b"example.org/").await, "no Hostler gets the response from before");
+    assert_eq!(other.count("misses"), 1);
+}
+
+#[tokio::test]
 async fn an_unreachable_server_causes_no_wait() {
     let one = hostler(&[no_upstream()]);
     assert!(!one.tier.fetch(b"example.org/").await);

@@ -39,6 +39,15 @@ pub(super) enum Unreadable {
     OtherKey,
 }
 
+/// Why there is no item to write.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unwritable {
+    /// Other Hostlers may use none of the entries.
+    Void,
+    /// None of the entries fits.
+    TooLarge,
+}
+
 /// The parts of an entry other than head and body.
 #[derive(Serialize, Deserialize)]
 struct ItemMeta {
@@ -58,7 +67,7 @@ pub(super) fn own_name(namespace: &str, what: &str) -> String {
     format!("{namespace}:{VERSION}:{what}")
 }
 
-/// As many of these entries as fit into `max` bytes, the newest first. `None` if not even one fits.
+/// As many of these entries as fit into `max` bytes, the newest first. Without one that does not fit, a smaller one may. `None` if none fits.
 pub(super) fn write<H>(
     packing: &Packing<H>,
     key: &[u8],
@@ -77,7 +86,6 @@ pub(super) fn write<H>(
         put_entry(packing, &mut item, entry);
         if item.len() > max {
             item.truncate(before);
-            break;
         }
     }
     let sum = crc32fast::hash(&item[8..]);

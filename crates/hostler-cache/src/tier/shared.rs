@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::item::{self, Packing, Unreadable};
+use super::item::{self, Packing, Unreadable, Unwritable};
 use super::log::PurgeLog;
 use super::page;
 use super::ring::Ring;
@@ -103,11 +103,18 @@ impl<H: Send + Sync + 'static> TierShared<H> {
     }
 
     /// The item to write, with the mark by which a later purge voids it.
-    pub fn item(&self, index: usize, key: &[u8], variants: &Variants<H>) -> Option<(Vec<u8>, u32)> {
+    pub fn item(
+        &self,
+        index: usize,
+        key: &[u8],
+        variants: &Variants<H>,
+    ) -> Result<(Vec<u8>, u32), Unwritable> {
         let entries = variants.iter().map(|entry| &**entry);
         let good: Vec<_> = entries.filter(|entry| self.is_for_others(index, key, entry)).collect();
-        let oldest = good.iter().filter_map(|entry| Some(entry.asked.under?.number)).min()?;
-        Some((item::write(&self.packing, key, &good, self.settings.max_item)?, page::mark(oldest)))
+        let oldest = good.iter().filter_map(|entry| Some(entry.asked.under?.number)).min();
+        let mark = page::mark(oldest.ok_or(Unwritable::Void)?);
+        let bytes = item::write(&self.packing, key, &good, self.settings.max_item);
+        Ok((bytes.ok_or(Unwritable::TooLarge)?, mark))
     }
 
     fn is_for_others(&self, index: usize, key: &[u8], entry: &Entry<H>) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::item::{self, LONGEST_SECONDS};
+use super::item::{self, LONGEST_SECONDS, Unwritable};
 use super::keeper::{self, UNHURRIED};
 use super::server::{Op, Reply, Set};
 use super::shared::TierShared;
@@ -45,8 +45,16 @@ async fn put<H: Send + Sync + 'static>(
     if !shared.log().is_current(index, Instant::now()) && keeper::synchronise(shared, index).await.is_err() {
         return false;
     }
-    let Some((bytes, mark)) = shared.item(index, key, variants) else { return false };
     let name = item::name(&shared.settings.namespace, key);
+    let (bytes, mark) = match shared.item(index, key, variants) {
+        Ok(item) => item,
+        Err(Unwritable::Void) => return false,
+        Err(Unwritable::TooLarge) => {
+            // What is there is older, and would come back into memory when the newer response has been evicted.
+            let _ = server.ask(Op::Delete(&name), UNHURRIED).await;
+            return false;
+        }
+    };
     let set = Set { value: &bytes, mark, seconds };
     matches!(server.ask(Op::Set(&name, set), UNHURRIED).await, Ok(Reply::Done))
 }

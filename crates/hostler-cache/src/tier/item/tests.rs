@@ -99,6 +99,9 @@ fn variants_that_do_not_fit_are_left_out_and_if_none_fits_there_is_no_item() {
     let one = write(&packing(), KEY, &both, least + 50).unwrap();
     assert_eq!(read(&packing(), KEY, one).unwrap().len(), 1);
     assert!(write(&packing(), KEY, &both, 300).is_none());
+    let without_large = write(&packing(), KEY, &[&entry(3, 5_000), &old], 2_000).unwrap();
+    let entries = read(&packing(), KEY, without_large).unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.asked.at).collect::<Vec<_>>(), [Moment(1)]);
 }
 
 #[test]
