@@ -1,7 +1,7 @@
 //! Opens files of postal codes, texts or packs, and looks up in all of them. Knows neither formats of responses nor HTTP.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -49,6 +49,9 @@ pub enum PostalError {
     /// The file is the archive that GeoNames offers for download.
     #[error("{}: is a ZIP archive; unpack it first", .0.display())]
     Archive(PathBuf),
+    /// The file is a pack, and a text was wanted.
+    #[error("{}: is a pack already", .0.display())]
+    Packed(PathBuf),
     /// Two files have this country.
     #[error("{}: has the country {country}, which another file has already", .path.display())]
     Twice {
@@ -212,9 +215,14 @@ fn kind(path: &Path) -> Result<FileKind, PostalError> {
     let io = |error| PostalError::Io { path: path.to_owned(), error };
     let mut start = Vec::new();
     File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(io)?;
-    match start.as_slice() {
+    kind_of(path, &start)
+}
+
+/// `start`: the first bytes of the file, eight or more if it has as many.
+fn kind_of(path: &Path, start: &[u8]) -> Result<FileKind, PostalError> {
+    match start {
         [] => Err(PostalError::Empty(path.to_owned())),
-        start if start == MAGIC => Ok(FileKind::Pack),
+        start if start.starts_with(MAGIC) => Ok(FileKind::Pack),
         start if start.starts_with(b"PK\x03\x04") => Err(PostalError::Archive(path.to_owned())),
         _ => Ok(FileKind::Text),
     }
@@ -229,10 +237,13 @@ fn map(path: &Path, mapping: Mapping<'_>) -> Result<(Image, Option<String>), Pos
     Ok((image, mapped.remark))
 }
 
-/// Reads a text into a builder and returns the number of rows.
+/// Reads a text into a builder and returns the number of rows. Opens the path once: it may be that of a pipe.
 fn read(path: &Path, builder: &mut Builder) -> Result<u64, PostalError> {
     let io = |error| PostalError::Io { path: path.to_owned(), error };
-    let file = BufReader::with_capacity(1 << 18, File::open(path).map_err(io)?);
+    let mut file = BufReader::with_capacity(1 << 18, File::open(path).map_err(io)?);
+    if let FileKind::Pack = kind_of(path, file.fill_buf().map_err(io)?)? {
+        return Err(PostalError::Packed(path.to_owned()));
+    }
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(b'\t')
         .quoting(false)

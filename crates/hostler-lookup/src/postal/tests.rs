@@ -235,6 +235,11 @@ fn a_bad_file_is_refused_with_its_name_and_line() {
     assert!(open("blank.txt", b"\n\n\n").ends_with("blank.txt: has no postal codes"));
     assert!(open("us.zip", b"PK\x03\x04....").ends_with("is a ZIP archive; unpack it first"));
     assert!(open("cut.pack", b"HOSTLERP\x01\0\0\0").ends_with("is not a pack"));
+    // `hostler pack` says the same.
+    for (name, why) in [("us.zip", "is a ZIP archive; unpack it first"), ("cut.pack", "is a pack already")] {
+        let error = pack(&[folder.path().join(name)]).err().unwrap().to_string();
+        assert!(error.ends_with(&format!("{name}: {why}")), "{error}");
+    }
     assert!(
         open("latin1.txt", b"US\t1\tM\xfcnchen\t\t\t\t\t\t\t1\t1\t\n")
             .contains("latin1.txt:1: the line is not UTF-8")
