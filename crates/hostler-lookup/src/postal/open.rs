@@ -156,10 +156,10 @@ impl PostalFile {
         self.len() == 0
     }
 
-    /// A number that differs between data sets.
+    /// A number that differs between data sets. Copies of a file have the same number, whenever they were made.
     pub fn fingerprint(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
-        self.tables.iter().for_each(|table| hasher.update(&table.image().checksum().to_le_bytes()));
+        self.tables.iter().for_each(|table| hasher.update(&table.image().content().to_le_bytes()));
         hasher.finalize()
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 use crate::Mapping;
@@ -216,6 +217,23 @@ fn near_codes_are_sorted_by_distance() {
             "a code once, at its nearest"
         );
     }
+}
+
+#[test]
+fn copies_of_a_file_have_one_fingerprint_whenever_they_were_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let opened = |rows: &str, seconds: u64| {
+        let path = folder.path().join(format!("{seconds}.txt"));
+        std::fs::write(&path, rows).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        PostalFile::open(&[path], Mapping::InPlace).unwrap()
+    };
+    let (one, copy) = (opened(ROWS, 1_700_000_000), opened(ROWS, 1_750_000_000));
+    assert_eq!((one.made(), copy.made()), (Some(1_700_000_000), Some(1_750_000_000)));
+    assert_eq!(one.fingerprint(), copy.fingerprint());
+    let other = opened(&ROWS.replace("Stamford", "Springdale"), 1_700_000_001);
+    assert_ne!(one.fingerprint(), other.fingerprint());
 }
 
 #[test]
