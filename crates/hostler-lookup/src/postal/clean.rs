@@ -129,6 +129,8 @@ pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
         b"CA" | b"IE" | b"MT" if code.len() > 3 => code.get(..3)?,
         // The second part has three characters, the first at least two.
         b"GB" if code.len() > 4 => code.get(..code.len() - 3)?,
+        // Four digits, and two letters.
+        b"NL" if code.len() == 6 => code.get(..4)?,
         b"US" if code.len() == 9 => code.get(..5)?,
         _ => return None,
     };
@@ -205,6 +207,8 @@ mod tests {
     fn a_full_code_is_cut_to_the_known_prefix() {
         assert_eq!(known_part(*b"GB", "SW1A 1AA").as_deref(), Some("SW1A"));
         assert_eq!(known_part(*b"CA", "k1a 0b1").as_deref(), Some("K1A"));
+        assert_eq!(known_part(*b"NL", "1012 ab").as_deref(), Some("1012"));
+        assert_eq!(known_part(*b"NL", "1012"), None);
         assert_eq!(known_part(*b"US", "97209-1234").as_deref(), Some("97209"));
         assert_eq!(known_part(*b"US", "97209"), None);
     }
