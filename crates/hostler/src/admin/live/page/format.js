@@ -45,9 +45,9 @@ export function several(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** The time of day of a number of seconds since 1970. */
+/** The time of day of a number of seconds since 1970. With `hour12: false`, midnight is 24:00 in American English. */
 export function clock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 }
 
 /** With this many slots the event loop decides how many requests a worker gets, and the number says nothing. */
