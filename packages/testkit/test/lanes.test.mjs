@@ -54,3 +54,17 @@ test('another process of Hostler begins with empty lanes, whatever its members a
   assert.deepEqual(held.map(({ since }) => since), [SECOND]);
   assert.deepEqual(blocks.refused, []);
 });
+
+test('what ended while the page was hidden ends where the page saw it last', () => {
+  const blocks = new Blocks();
+  const take = (at, ...lanes) => blocks.take({ waiting: [], lanes }, [], at, ['/']);
+  const goes = { ...lane(9, [[5 * SECOND, 0]]), name: '2' };
+  take(10 * SECOND, lane(7, [[9 * SECOND, 0]]), goes);
+  take(10.1 * SECOND, lane(7, [[9 * SECOND, 0]]), goes);
+  take(50 * SECOND, lane(7, [[49 * SECOND, 0]]));
+  const ends = () => blocks.sorted.map(({ blocks: held }) => held.map(({ end }) => end));
+  assert.deepEqual(ends(), [[10.1 * SECOND, null], [10.1 * SECOND]]);
+  // Without a pause, a request has ended a moment before the picture.
+  take(50.1 * SECOND, lane(7));
+  assert.deepEqual(ends()[0], [10.1 * SECOND, 50.1 * SECOND]);
+});

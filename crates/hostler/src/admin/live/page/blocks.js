@@ -7,6 +7,8 @@ const MOST = 4000;
 const MOST_TRACKS = 64;
 /** A lane of a member that has gone stays this long, or until its worker has another lane. */
 const GONE = 2e6;
+/** After a longer pause between two pictures, the page was hidden or had no connection. */
+const PAUSE = 2e6;
 const SLACK = 400;
 /** A new block is compared with this many of a track. */
 const RECENT = 24;
@@ -24,6 +26,8 @@ export class Blocks {
   take(pool, ended, now, routes) {
     // Another process of Hostler counts its time from 0: what is known has moments of a clock that is gone.
     if (now < this.#seen) [this.lanes, this.refused] = [new Map(), []];
+    // After a pause it is not known when a request has ended. It may have been long before this picture.
+    const over = now - this.#seen > PAUSE ? this.#seen : now;
     this.#seen = now;
     this.waiting = pool.waiting.map(([since, route]) => ({ since, route: routes[route] }));
     const ids = new Set(pool.lanes.map(({ id }) => id));
@@ -31,9 +35,9 @@ export class Blocks {
     for (const [id, lane] of this.lanes) {
       if (ids.has(id)) continue;
       lane.gone ??= now;
-      close(lane, new Set(), now);
+      close(lane, new Set(), over);
     }
-    for (const seen of pool.lanes) this.#takeLane(seen, now, routes);
+    for (const seen of pool.lanes) this.#takeLane(seen, over, routes);
     const there = new Set(pool.lanes.map(({ name }) => name));
     for (const [id, lane] of this.lanes) {
       const isKept = lane.isKept && !there.has(lane.name);
@@ -66,11 +70,11 @@ export class Blocks {
     return structuredClone({ sorted, waiting, refused });
   }
 
-  #takeLane(seen, now, routes) {
+  #takeLane(seen, over, routes) {
     const lane = this.lanes.get(seen.id) ?? this.#newLane(seen);
     Object.assign(lane, { name: seen.name, slots: seen.slots, inUse: seen.in_use, tunnels: seen.tunnels, streams: seen.streams, left: seen.left, out: seen.out, gone: null });
     const open = new Set(seen.held.map(([since]) => since));
-    close(lane, open, now);
+    close(lane, open, over);
     for (const [since, route] of seen.held) {
       if (!lane.byTime.has(since)) add(lane, { since, end: null, how: 'running', route: routes[route] });
     }
@@ -133,10 +137,10 @@ function cut(track, block) {
 }
 
 /** Requests that the lane no longer has are over. How they ended is told later, or not at all under high load. */
-function close(lane, open, now) {
+function close(lane, open, over) {
   for (const block of lane.blocks) {
     if (block.end !== null || open.has(block.since)) continue;
-    block.end = now;
+    block.end = over;
     if (block.how === 'running') block.how = 'done';
   }
 }
