@@ -128,6 +128,23 @@ test('the lanes move and show what workers answer', async () => {
   await page.context().close();
 });
 
+test('for people who want less motion the lanes move once a second', async () => {
+  const page = await open({ reducedMotion: 'reduce' });
+  await page.evaluate(`(() => {
+    globalThis.drawn = [];
+    const clear = CanvasRenderingContext2D.prototype.clearRect;
+    CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+      if (this.canvas.closest('.pool')) globalThis.drawn.push(performance.now());
+      return clear.apply(this, box);
+    };
+  })()`);
+  await eventually('four drawings', () => page.evaluate('drawn.length >= 4'));
+  const pauses = await page.evaluate('drawn.slice(1).map((at, index) => at - drawn[index])');
+  assert.ok(Math.min(...pauses) > 900, `milliseconds from one drawing to the next: ${pauses}`);
+  assert.deepEqual(page.complaints, []);
+  await page.context().close();
+});
+
 test('a route with files and a pool shows its share of the CPU time of the workers', async () => {
   const page = await open();
   const stop = load(1, '/files/none?ms=20');

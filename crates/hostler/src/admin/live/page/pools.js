@@ -29,14 +29,14 @@ export function begin() {
   drawSamples();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => (readColours(), drawSamples()));
   at('windows').append(...SPANS.map((seconds) => element('button', { type: 'button', 'aria-pressed': String(seconds * 1e6 === span), onclick: choose }, `${seconds} s`)));
-  if (still.matches) setInterval(drawAll, 1000);
-  else requestAnimationFrame(animate);
+  animate();
 }
 
 function choose({ target }) {
   span = parseInt(target.textContent, 10) * 1e6;
   for (const button of at('windows').children) button.setAttribute('aria-pressed', String(button === target));
   for (const { from } of parts.values()) say(from, `${span / 1e6} s ago`);
+  drawAll();
 }
 
 /** Stops and starts the movement of the picture. What comes meanwhile is taken, but not drawn. */
@@ -60,7 +60,6 @@ export function take(frame) {
   }
   at('more-pools').hidden = frame.more_pools === 0;
   say(at('more-pools'), `${several(frame.more_pools, 'more pool')}: the picture has at most ${frame.pools.length}, those with work first. The table of workers has all.`);
-  if (still.matches && clock.drawn !== Math.floor(frame.now / 1e6)) drawAll();
 }
 
 /** Takes what the Status says about the workers. */
@@ -158,14 +157,15 @@ function moment() {
   return clock.now + (performance.now() - clock.seen) * 1000 - BEHIND;
 }
 
+/** Draws as often as the screen does. For people who want less motion, once a second. */
 function animate() {
   drawAll();
-  requestAnimationFrame(animate);
+  if (still.matches) setTimeout(animate, 1000);
+  else requestAnimationFrame(animate);
 }
 
 function drawAll() {
   const now = frozen ?? moment();
-  clock.drawn = Math.floor(clock.now / 1e6);
   for (const part of parts.values()) {
     part.view = { now, span, height: part.height, hung: part.still?.hung ?? hungIn(part) };
     draw(part.canvas, drawn(part), part.view);
