@@ -221,6 +221,27 @@ test('a picture without all members and pools says so, and counts the slots of a
   }
 });
 
+test('a notice keeps its link, which may have the focus, when its figures change', async () => {
+  const page = await open();
+  await page.evaluate(`(() => {
+    globalThis.seen = { changed: 0, rebuilt: 0 };
+    const about = (nodes) => [...nodes].map((node) => [node.className, node.querySelector('a').href, node.querySelector('button')?.textContent]).join();
+    new MutationObserver((records) => {
+      for (const { target, addedNodes, removedNodes } of records) {
+        if (target.id !== 'notices') seen.changed += removedNodes.length > 0 && target.textContent.includes('workers are new');
+        else if (about(addedNodes) === about(removedNodes)) seen.rebuilt += 1;
+      }
+    }).observe(document.getElementById('notices'), { childList: true, subtree: true });
+  })()`);
+  await eventually('another number of new workers in the notice of a restart', async () => {
+    const answer = await fetch(`${site.admin}/pools/web/restart`, { method: 'POST', headers: { 'hostler-command': '1' } });
+    await answer.text();
+    return page.evaluate('seen.changed + seen.rebuilt');
+  });
+  assert.equal(await page.evaluate('seen.rebuilt'), 0);
+  await page.context().close();
+});
+
 test('members have no Restart button at any moment', async () => {
   const remote = await startHostler({ config: '[pools.a]\nmembers = ["127.0.0.1:20000"]\n[[routes]]\nmatch = "*"\npool = "a"\n' });
   const page = await browser.newPage();

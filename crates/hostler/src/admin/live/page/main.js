@@ -83,8 +83,8 @@ function notices(status) {
   if (status.log.stuck_ms != null) all.push(['warn', `The reader of the log has read nothing for ${millis(status.log.stuck_ms)}.`, 'guide/failures.md#hostler-writes-its-log-to-a-pipe-that-is-full']);
   for (const { severity, text, action, page } of status.advice ?? []) all.push([severity === 'critical' ? 'bad' : 'warn', `${text}${/[.?]$/.test(text) ? '' : '.'} ${action}`, page]);
   const place = at('notices');
-  // A rebuilt button would lose the focus.
-  const key = all.map(([kind, text, page, name]) => `${kind} ${name ?? ''} ${page} ${text.replace(/\d+(\.\d+)? (µs|ms|s|min)/g, '')}`).join('\n');
+  // A rebuilt link or button would lose the focus. The texts, whose figures change all the time, are set below.
+  const key = all.map(([kind, , page, name]) => `${kind} ${name ?? ''} ${page}`).join('\n');
   if (place.dataset.key !== key) {
     place.dataset.key = key;
     place.replaceChildren(...all.map(([kind, , page, name]) => element('p', { class: `notice ${kind}` },
