@@ -290,6 +290,41 @@ test('a command asks first, and asks for the token where one is set', async () =
   await page.context().close();
 });
 
+test('the page asks for the token once, however often its tab was hidden meanwhile, and then only when it is told to', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  let connections = 0;
+  await page.route('**/live/events', (route) => {
+    connections += 1;
+    const isRight = route.request().headers().authorization === 'Bearer right';
+    return isRight ? route.continue() : route.fulfill({ status: 401, body: 'this request needs the admin token' });
+  });
+  await page.goto(`${site.admin}/`);
+  await page.locator('#ask-input').waitFor();
+  for (const isHidden of [true, false]) {
+    await page.evaluate(`(() => {
+      Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    })()`);
+  }
+  await eventually('another connection', () => connections > 1);
+  await page.locator('#ask-no').click();
+  await page.locator('#link', { hasText: 'a token is needed' }).waitFor();
+  const before = connections;
+  await eventually('two more connections', () => connections > before + 1);
+  assert.equal(await page.locator('#ask').isVisible(), false, 'the question was closed');
+  await page.locator('#token', { hasText: 'Enter token' }).click();
+  await page.locator('#ask-input').fill('right');
+  await page.keyboard.press('Enter');
+  await page.locator('#link.good').waitFor();
+  assert.equal(await page.locator('#ask').isVisible(), false, 'the question was answered');
+  await page.reload();
+  await page.locator('#link.good').waitFor();
+  await page.locator('#token', { hasText: 'Forget token' }).click();
+  assert.equal(await page.evaluate('sessionStorage.length'), 0);
+  await context.close();
+});
+
 test('axe-core finds nothing, light and dark, and a phone needs no scrolling to the side', async () => {
   const stop = load(4, '/page');
   const faults = [];

@@ -3,18 +3,15 @@ import { at, element, pageLink, say } from './elements.js';
 import { askPurge, askToken, forgetToken } from './actions.js';
 import { bytes, count, millis } from './format.js';
 import { explainWorker } from './explain.js';
-import { follow, onTokenWanted } from './stream.js';
+import { follow, onTokenWanted, tokenState, wantToken } from './stream.js';
 import * as plots from './plots.js';
 import * as pools from './pools.js';
 import { show as showTables } from './tables.js';
 
 let last = null;
 
-onTokenWanted(async () => {
-  const token = await askToken();
-  at('token').hidden = !token;
-  return token;
-});
+onTokenWanted(askToken, showTokenButton);
+showTokenButton();
 pools.begin();
 plots.begin();
 at('freeze').addEventListener('click', ({ target }) => {
@@ -22,8 +19,10 @@ at('freeze').addEventListener('click', ({ target }) => {
   target.setAttribute('aria-pressed', String(isFrozen));
   pools.freeze(isFrozen);
 });
-at('token').textContent = 'Forget token';
-at('token').addEventListener('click', () => (forgetToken(), (at('token').hidden = true)));
+at('token').addEventListener('click', () => {
+  if (tokenState() === 'wanted') wantToken();
+  else (forgetToken(), showTokenButton());
+});
 at('purge').addEventListener('click', askPurge);
 
 follow('/live/events', (name, data) => TAKES[name]?.(data), (state, why) => {
@@ -46,6 +45,13 @@ const TAKES = {
     last = status;
   },
 };
+
+/** The button forgets the token that the page has, or asks for the one that Hostler wants. */
+function showTokenButton() {
+  const state = tokenState();
+  at('token').hidden = !state;
+  say(at('token'), state === 'wanted' ? 'Enter token' : 'Forget token');
+}
 
 function facts(status) {
   say(at('about'), `version ${status.version}, pid ${status.pid}, ${status.state}`);

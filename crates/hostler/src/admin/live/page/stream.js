@@ -5,12 +5,20 @@ const RETRY = 1000;
 /** Hostler sends events every second. After this silence the connection is lost, though the system may not notice for hours. */
 const SILENCE = 10_000;
 
-/** Called when Hostler wants a token. Resolves to the token, or to null. */
+/** Asks the operator for the token. Resolves to it, or to null. */
 let askForToken = () => Promise.resolve(null);
+/** Called when the page has got a token, or will get none. */
+let tokenChanged = () => {};
+/** The open question for the token. All requests that want one wait for its answer. */
+let question = null;
+/** The operator has closed the question. Then only a command or the operator opens it again. */
+let isDeclined = false;
 
-export function onTokenWanted(ask) {
-  askForToken = ask;
+export function onTokenWanted(ask, changed) {
+  [askForToken, tokenChanged] = [ask, changed];
 }
+
+const kept = () => sessionStorage.getItem(KEY);
 
 /** The token is kept until the tab is closed. */
 export function keepToken(token) {
@@ -18,19 +26,41 @@ export function keepToken(token) {
   else sessionStorage.removeItem(KEY);
 }
 
+/** `kept`: the page has a token. `wanted`: Hostler wants one, and the operator has given none. */
+export function tokenState() {
+  return kept() ? 'kept' : isDeclined ? 'wanted' : '';
+}
+
+/** Opens the question for the token, if it is not open. One that the page has is wrong. Resolves to the token, or to null. */
+export function wantToken() {
+  if (!question) {
+    keepToken(null);
+    question = askForToken().then((token) => {
+      question = null;
+      isDeclined = !token;
+      keepToken(token);
+      tokenChanged();
+      return token;
+    });
+  }
+  return question;
+}
+
 function fields(more = {}) {
-  const token = sessionStorage.getItem(KEY);
+  const token = kept();
   return token ? { ...more, authorization: `Bearer ${token}` } : more;
 }
 
 /** Asks Hostler. If it wants a token, asks the operator for one and tries again. `wait` limits the wait for the head of an answer. */
 export async function ask(path, { method = 'GET', headers = {}, signal, wait = (answer) => answer } = {}) {
   for (;;) {
+    const token = kept();
     const answer = await wait(fetch(path, { method, headers: fields(headers), cache: 'no-store', signal }));
     if (answer.status !== 401) return answer;
-    const token = await askForToken();
-    if (!token) return answer;
-    keepToken(token);
+    // Another request may have got a token meanwhile.
+    if (kept() !== token) continue;
+    if (isDeclined && method === 'GET') return answer;
+    if (!(await wantToken())) return answer;
   }
 }
 
