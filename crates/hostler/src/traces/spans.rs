@@ -194,15 +194,15 @@ fn server_attributes(exchange: &Exchange) -> Vec<KeyValue> {
         (_, Version::Http10) => "1.0",
         (_, Version::Http11) => "1.1",
     };
+    let mut list: Vec<_> = request_method(exchange).collect();
     // Without the query: secrets are there.
-    let mut list = vec![
-        request_method(exchange),
+    list.extend([
         text("url.path", clipped(&path)),
         text("url.scheme", exchange.scheme.as_str()),
         text("client.address", exchange.client.ip.to_string()),
         text("network.protocol.version", version),
         text("hostler.request_id", exchange.id.as_str()),
-    ];
+    ]);
     let (address, port) = server(clipped(&host));
     list.extend(address);
     list.extend(port);
@@ -234,7 +234,7 @@ fn server(authority: &str) -> (Option<KeyValue>, Option<KeyValue>) {
 
 fn worker_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     let facts = &exchange.log_facts;
-    let mut list = vec![request_method(exchange)];
+    let mut list: Vec<_> = request_method(exchange).collect();
     // Of a worker the member is its number, which is no address.
     let member = facts.member.as_deref().filter(|member| member.contains([':', '/', '.']));
     if let Some((address, port)) = member.map(server) {
@@ -249,8 +249,13 @@ fn worker_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     list
 }
 
-fn request_method(exchange: &Exchange) -> KeyValue {
-    text("http.request.method", known_method(exchange.head.method()).unwrap_or(OTHER_METHOD))
+/// A method that the semantic conventions do not know is `_OTHER`. As the client has written it, it is in an attribute of its own.
+fn request_method(exchange: &Exchange) -> impl Iterator<Item = KeyValue> {
+    let written = String::from_utf8_lossy(exchange.head.method());
+    let known = known_method(exchange.head.method());
+    let is_other = known.is_none() && !written.is_empty();
+    let original = is_other.then(|| text("http.request.method_original", clipped(&written)));
+    [text("http.request.method", known.unwrap_or(OTHER_METHOD))].into_iter().chain(original)
 }
 
 fn status_code(status: u16) -> KeyValue {

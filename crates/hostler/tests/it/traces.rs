@@ -54,6 +54,24 @@ async fn a_continued_trace_has_spans_for_request_queue_slot_and_worker() {
 }
 
 #[tokio::test]
+async fn a_method_that_the_conventions_do_not_know_has_its_name_in_an_attribute_of_its_own() {
+    let (collector, address) = SpanReceiver::start().await;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, &format!("traces.endpoint = 'http://{address}'\ntraces.sample = 1")).await;
+    site.send("BREW /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.assert_ok("ok");
+    let spans = collector.of("/x").await;
+    let [server, _, _, worker] = &spans[..] else { panic!("{spans:?}") };
+    assert_eq!((server.name.as_str(), worker.name.as_str()), ("HTTP *", "HTTP"));
+    for span in [server, worker] {
+        let get = |key| attribute(span, key).unwrap_or_default();
+        let told = ["http.request.method", "http.request.method_original"].map(get);
+        assert_eq!(told, ["_OTHER", "BREW"]);
+    }
+    site.get("/y").await.assert_ok("ok");
+    assert_eq!(attribute(&collector.of("/y").await[0], "http.request.method_original"), None);
+}
+
+#[tokio::test]
 async fn what_a_client_sends_makes_no_large_spans() {
     let (collector, address) = SpanReceiver::start().await;
     let app = upstream().start().await;
