@@ -1,7 +1,8 @@
 //! The picture of one moment for the live page: the queue, the lanes, and the requests that have just ended. Reads counters and changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_dispatch::{MemberId, Occupancy, OccupancyLimits, WorkKind};
 use hostler_engine::exchange::EndedExchange;
@@ -14,6 +15,8 @@ use crate::admin::status::Sources;
 const MOST: OccupancyLimits = OccupancyLimits { waiting: 60, members: 64, slots: 64 };
 /// The most pools in a picture. Pools with work come first.
 const MOST_POOLS: usize = 32;
+/// A pool has its place in the pictures for this long after its last work.
+const LATELY: Duration = Duration::from_secs(10);
 
 /// Moments are microseconds since the start of Hostler.
 #[derive(Debug, Serialize)]
@@ -86,8 +89,18 @@ struct RouteNames {
     names: Vec<Arc<str>>,
 }
 
+/// Which pools are in the pictures, if there are too many. Most requests are shorter than the time between two pictures: a pool must not come
+/// and go with each.
+#[derive(Debug, Default)]
+pub struct ShownPools {
+    /// When each pool that had work lately was last seen with it.
+    busy: HashMap<Arc<str>, Instant>,
+    /// The pools of the last picture.
+    shown: HashSet<Arc<str>>,
+}
+
 impl LiveFrame {
-    pub fn take(sources: &Sources, every: u32, ended: &[EndedExchange]) -> Self {
+    pub fn take(sources: &Sources, every: u32, ended: &[EndedExchange], shown: &mut ShownPools) -> Self {
         let began = sources.started;
         let known = routes_by_kind(sources);
         let mut names = RouteNames { known, named: HashMap::new(), names: Vec::new() };
@@ -97,9 +110,12 @@ impl LiveFrame {
             .map(|source| (&source.name, source.pool.occupancy(MOST, |endpoint| endpoint.label.clone())))
             .collect();
         if taken.len() > MOST_POOLS {
-            taken.sort_by_key(|(_, pool)| {
-                pool.queue_length == 0 && pool.members.iter().all(|member| member.in_use == 0)
-            });
+            let ended: HashSet<&str> = ended.iter().map(|ended| &*ended.pool).collect();
+            let has_work = |name: &Arc<str>, pool: &Occupancy<Arc<str>>| {
+                let is_in_use = || pool.members.iter().any(|member| member.in_use > 0);
+                pool.queue_length > 0 || ended.contains(&**name) || is_in_use()
+            };
+            shown.sort(&mut taken, has_work, Instant::now());
         }
         let more_pools = taken.len().saturating_sub(MOST_POOLS);
         let pools: Vec<_> = taken
@@ -115,6 +131,22 @@ impl LiveFrame {
             more_pools,
             ended: ended.iter().map(|ended| EndedPicture::of(ended, began)).collect(),
         }
+    }
+}
+
+impl ShownPools {
+    /// Puts the pools that the picture shows first. `has_work` tells which have work now.
+    fn sort<T>(
+        &mut self,
+        pools: &mut [(&Arc<str>, T)],
+        has_work: impl Fn(&Arc<str>, &T) -> bool,
+        now: Instant,
+    ) {
+        self.busy.retain(|_, at| now.saturating_duration_since(*at) < LATELY);
+        let with_work = pools.iter().filter(|&&(name, ref pool)| has_work(name, pool));
+        self.busy.extend(with_work.map(|&(name, _)| (name.clone(), now)));
+        pools.sort_by_key(|&(name, _)| (!self.busy.contains_key(name), !self.shown.contains(name)));
+        self.shown = pools.iter().take(MOST_POOLS).map(|&(name, _)| name.clone()).collect();
     }
 }
 
@@ -202,4 +234,30 @@ fn kind_of(pattern: &Arc<str>) -> WorkKind {
 
 pub(super) fn micros(later: Instant, earlier: Instant) -> u64 {
     later.saturating_duration_since(earlier).as_micros() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_pools_one_with_work_has_its_place_until_it_has_had_none_for_a_while() {
+        let names: Vec<Arc<str>> = (0..MOST_POOLS + 2).map(|number| number.to_string().into()).collect();
+        let (mut shown, begun) = (ShownPools::default(), Instant::now());
+        // Those of the last five that are in the picture.
+        let mut look = |second: u64, with_work: &[usize]| -> Vec<usize> {
+            let mut pools: Vec<(&Arc<str>, usize)> = names.iter().zip(0..).collect();
+            shown.sort(&mut pools, |_, at| with_work.contains(at), begun + Duration::from_secs(second));
+            let mut shown: Vec<usize> = pools.into_iter().map(|(_, at)| at).take(MOST_POOLS).collect();
+            shown.sort_unstable();
+            shown.split_off(MOST_POOLS - 3)
+        };
+        assert_eq!(MOST_POOLS, 32);
+        assert_eq!(look(0, &[]), [29, 30, 31]);
+        assert_eq!(look(1, &[33]), [29, 30, 33]);
+        assert_eq!(look(2, &[32]), [29, 32, 33], "33 had work a second ago");
+        assert_eq!(look(3, &[]), [29, 32, 33]);
+        assert_eq!(look(20, &[]), [29, 32, 33], "no other pool needs the place");
+        assert_eq!(look(21, &[31]), [29, 31, 32]);
+    }
 }

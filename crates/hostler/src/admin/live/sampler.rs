@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::sync::broadcast::Sender;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::frame::{EndedPicture, LiveFrame};
+use super::frame::{EndedPicture, LiveFrame, ShownPools};
 use super::history::{RouteTimes, STEP};
 use super::requests::{self, RequestUnderWay};
 use super::shared::{Live, event, is_of_last_minute};
@@ -43,11 +43,12 @@ struct LiveStatus {
     began: i64,
 }
 
-/// How many of the ended requests are shown, and which are the slowest.
+/// How many of the ended requests are shown, which are the slowest, and which pools are shown.
 struct Sampling {
     every: u32,
     every_without_slot: u32,
     slowest: Vec<EndedExchange>,
+    shown: ShownPools,
 }
 
 /// Ends when Hostler stops.
@@ -89,7 +90,7 @@ pub async fn run(live: Arc<Live>) {
                 if !has_page {
                     continue;
                 }
-                let frame = LiveFrame::take(&live.sources, sampling.every, &ended);
+                let frame = LiveFrame::take(&live.sources, sampling.every, &ended, &mut sampling.shown);
                 send(&events, event("frame", &frame));
                 next_frame = began + FRAME.max((began.elapsed() * REST).min(LONGEST_REST));
                 if next_status <= began {
@@ -118,7 +119,7 @@ pub fn status_event(live: &Live, slowest: &[EndedExchange]) -> Bytes {
 
 impl Sampling {
     fn new() -> Self {
-        Self { every: 1, every_without_slot: 1, slowest: Vec::new() }
+        Self { every: 1, every_without_slot: 1, slowest: Vec::new(), shown: ShownPools::default() }
     }
 
     /// The requests that ended since the last picture, and from now on as many as a picture shows.
