@@ -123,6 +123,11 @@ impl AnswerBuffer {
         self.spill.is_some()
     }
 
+    /// How many bytes of the answer are in a file, or on their way there or back.
+    pub fn in_file(&self) -> u64 {
+        self.spill.as_ref().map_or(0, |spill| spill.waiting())
+    }
+
     /// Where the next bytes may go, while `unsent` bytes of at most `limit` are in memory.
     pub fn place(
         &mut self,

@@ -86,11 +86,21 @@ impl<S: AnswerSink> Transfer<S> {
     /// Sends the answer to the client.
     async fn run(&mut self, sink: &mut S, exchange: &mut Exchange) -> Result<(), DeliveryError> {
         let outcome = poll_fn(|cx| self.poll(cx, sink, exchange)).await;
+        if !matches!(outcome, Ok(()) | Err(DeliveryError::ResponseBody(_))) {
+            self.discount_unsent(sink, exchange);
+        }
         sink.refusal_to_read().clear();
         if self.buffer.take().is_some() {
             sink.silence().clear();
         }
         outcome
+    }
+
+    /// The client does not get what waits for it in memory and in a file: it may be nearly all of a large answer.
+    fn discount_unsent(&self, sink: &S, exchange: &mut Exchange) {
+        let in_file = self.buffer.as_ref().map_or(0, |buffer| buffer.in_file());
+        let bytes_out = &mut exchange.log_facts.bytes_out;
+        *bytes_out = bytes_out.saturating_sub(sink.unsent() as u64 + in_file);
     }
 
     /// Ends an answer that the client does not get whole. If its body failed before anything was sent, returns a refusal.

@@ -23,6 +23,8 @@ pub(super) struct Spill {
     staged: Vec<u8>,
     /// Bytes claimed of the spool for what will arrive.
     claimed: u64,
+    /// Bytes that were taken and have not been given back.
+    waiting: u64,
     /// The length of the file, and how much of it was read.
     end: u64,
     read: u64,
@@ -56,6 +58,7 @@ impl Spill {
             disk: Disk::Idle(account.file()),
             staged: Vec::new(),
             claimed: 0,
+            waiting: 0,
             end: 0,
             read: 0,
             freed: 0,
@@ -106,6 +109,7 @@ impl Spill {
 
     /// Notes that this many bytes were put into the buffer.
     pub fn took(&mut self, bytes: usize) {
+        self.waiting += bytes as u64;
         self.claimed = self.claimed.saturating_sub(bytes as u64);
     }
 
@@ -118,8 +122,14 @@ impl Spill {
         if !has_room {
             return Err(bytes);
         }
+        self.waiting += bytes.len() as u64;
         self.staged = bytes;
         Ok(())
+    }
+
+    /// How many bytes are left, also on their way to the disk or back.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// Whether no bytes are left.
@@ -160,6 +170,7 @@ impl Spill {
                             true => *into = std::mem::take(&mut self.staged),
                             false => into.extend(self.staged.drain(..wanted)),
                         }
+                        self.waiting -= into.len() as u64;
                         return Ok(());
                     } else if !self.staged.is_empty() && !self.has_failed {
                         self.disk = Disk::Busy(writing(file, std::mem::take(&mut self.staged)));
@@ -197,6 +208,7 @@ impl Spill {
         if is_read {
             outcome?;
             self.read += bytes.len() as u64;
+            self.waiting -= bytes.len() as u64;
             *into = bytes;
         } else if outcome.is_ok() {
             self.end += bytes.len() as u64;

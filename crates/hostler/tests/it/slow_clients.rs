@@ -66,6 +66,20 @@ async fn clients_that_never_read_hold_no_slot_and_leave_no_file() {
 }
 
 #[tokio::test]
+async fn the_log_counts_what_a_client_that_leaves_was_sent_and_not_what_waited_for_it() {
+    let app = app_with_large(8 * MIB).await;
+    let site = in_front_of(&app, "pools.app.concurrency = 1").await;
+    let client = asks_for_large(&site).await;
+    // Hostler has all of it.
+    site.settles("app", 0, 0).await;
+    client.reset();
+    let line = site.access("/large").await;
+    assert_eq!((&line["status"], &line["aborted"]), (&200.into(), &"client".into()), "{line}");
+    assert!(line["bytes_out"].as_u64().unwrap() < 8 * MIB as u64, "{line}");
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
 async fn an_answer_larger_than_its_buffer_waits_in_a_file_and_arrives_as_it_was() {
     let size = 30 * MIB;
     let app = app_with_large(size).await;

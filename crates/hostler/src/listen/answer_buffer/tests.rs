@@ -86,6 +86,7 @@ fn a_file_returns_its_bytes_in_order() {
             let mut cx = Context::from_waker(Waker::noop());
             spill.poll(&mut cx, &mut outbox, wanted, given == bytes.len()).unwrap();
             back.append(&mut outbox);
+            assert_eq!(spill.waiting(), (given - back.len()) as u64);
             tokio::task::yield_now().await;
         }
         assert!(back == bytes && spill.is_empty());

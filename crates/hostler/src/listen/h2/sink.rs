@@ -52,7 +52,7 @@ impl AnswerSink for StreamClient<'_> {
     }
 
     fn unsent(&self) -> usize {
-        self.outbox.len()
+        self.outbox.len() + self.whole.len()
     }
 
     fn unsent_shared(&mut self) -> &mut Bytes {
