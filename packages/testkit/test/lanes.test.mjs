@@ -68,3 +68,11 @@ test('what ended while the page was hidden ends where the page saw it last', () 
   take(50.1 * SECOND, lane(7));
   assert.deepEqual(ends()[0], [10.1 * SECOND, 50.1 * SECOND]);
 });
+
+test('the lanes are in the order of their numbers, and are sorted once for a picture and not for each drawing', () => {
+  const blocks = new Blocks();
+  const named = (id, name) => ({ ...lane(id), name });
+  blocks.take({ waiting: [], lanes: [named(7, '10'), named(8, '2'), named(9, '10.0.0.2:80'), named(6, '2')] }, [], SECOND, ['/']);
+  assert.deepEqual(blocks.sorted.map(({ id }) => id), [6, 8, 7, 9]);
+  assert.equal(blocks.sorted, blocks.sorted);
+});
