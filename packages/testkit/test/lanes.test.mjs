@@ -1,7 +1,7 @@
 // The lanes of the live page, without a browser: which lanes there are after pictures of a worker that starts again. Knows no canvas.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Blocks } from '../../../crates/hostler/src/admin/live/page/blocks.js';
+import { Blocks, outcome } from '../../../crates/hostler/src/admin/live/page/blocks.js';
 
 const SECOND = 1e6;
 const lane = (id, held = [], more = {}) => ({ id, name: '1', slots: 1, in_use: held.length, tunnels: 0, streams: 0, left: false, out: false, held, ...more });
@@ -38,7 +38,7 @@ test('a copy stays as it is while requests go on', () => {
   blocks.take({ waiting: [[0, 0]], lanes: [lane(7, [[0, 0]])] }, [], SECOND, ['/']);
   const copy = blocks.copy();
   const before = structuredClone(copy);
-  const answer = { pool: 'web', lane: '1', since: 0, hold_us: SECOND, ended: SECOND, status: 200, refusal: null, aborted: false };
+  const answer = { pool: 'web', lane: '1', since: 0, hold_us: SECOND, ended: SECOND, status: 200, refusal: null };
   const refusal = { ...answer, since: null, status: 503, refusal: 'queue_full' };
   blocks.take({ waiting: [], lanes: [lane(7, [[1.5 * SECOND, 0]], { out: true })] }, [answer, refusal], 2 * SECOND, ['/']);
   assert.deepEqual(copy, before);
@@ -47,7 +47,7 @@ test('a copy stays as it is while requests go on', () => {
 
 test('another process of Hostler begins with empty lanes, whatever its members are called', () => {
   const blocks = new Blocks();
-  const refusal = { pool: 'web', lane: null, since: null, hold_us: null, ended: 3600 * SECOND, status: 503, refusal: 'queue_full', aborted: false };
+  const refusal = { pool: 'web', lane: null, since: null, hold_us: null, ended: 3600 * SECOND, status: 503, refusal: 'queue_full' };
   blocks.take({ waiting: [], lanes: [lane(7, [[3600 * SECOND, 0]])] }, [refusal], 3601 * SECOND, ['/']);
   blocks.take({ waiting: [], lanes: [lane(7, [[SECOND, 0]])] }, [], 2 * SECOND, ['/']);
   const [{ blocks: held }] = blocks.sorted;
@@ -75,4 +75,16 @@ test('the lanes are in the order of their numbers, and are sorted once for a pic
   blocks.take({ waiting: [], lanes: [named(7, '10'), named(8, '2'), named(9, '10.0.0.2:80'), named(6, '2')] }, [], SECOND, ['/']);
   assert.deepEqual(blocks.sorted.map(({ id }) => id), [6, 8, 7, 9]);
   assert.equal(blocks.sorted, blocks.sorted);
+});
+
+test('a response that the worker has broken off is an error, and the client has not left', () => {
+  const how = (aborted) => outcome({ status: 200, aborted });
+  assert.deepEqual(['worker', 'file_system', 'stopped'].map(how), ['error', 'error', 'error']);
+  assert.deepEqual(['client', 'client stalled', 'spool full'].map(how), ['left', 'left', 'left']);
+  assert.equal(how(undefined), 'ok');
+  const blocks = new Blocks();
+  const broken = { pool: 'web', lane: '1', since: 0, hold_us: SECOND, ended: SECOND, status: 200, aborted: 'worker' };
+  blocks.take({ waiting: [], lanes: [lane(7)] }, [broken], 2 * SECOND, ['/']);
+  const [{ how: shown, reason }] = blocks.sorted[0].blocks;
+  assert.deepEqual([shown, reason], ['error', 'broken off: worker']);
 });

@@ -44,8 +44,8 @@ pub struct EndedExchange {
     pub refusal: Option<&'static str>,
     /// The answer is the route's fallback.
     pub fallback: bool,
-    /// The transfer was broken off.
-    pub aborted: bool,
+    /// What broke the transfer off, as in the log.
+    pub aborted: Option<&'static str>,
     /// When the last slot was granted. None if no slot was held.
     pub slot_since: Option<Instant>,
     /// As in the log.
@@ -116,7 +116,7 @@ impl RecentExchanges {
                 status: facts.status,
                 refusal: facts.refusal,
                 fallback: facts.fallback,
-                aborted: facts.aborted.is_some(),
+                aborted: facts.aborted,
                 slot_since: timings.slot_since,
                 slot_hold: timings.slot_hold,
                 queue_wait: timings.queue_wait,

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
-use hostler_testkit::{Client, Site, client, eventually, upstream};
+use hostler_testkit::{Client, Site, Step, client, eventually, text, upstream};
 use serde_json::Value;
 
 use crate::{in_front_of, site};
@@ -61,6 +61,25 @@ async fn a_live_page_gets_history_status_and_pictures_of_waiting_and_running_req
     };
     assert_eq!((&ended["status"], &ended["lane"]), (&200.into(), &app.address().into()), "{ended}");
     assert!(ended["hold_us"].as_u64() > Some(0), "{ended}");
+}
+
+#[tokio::test]
+async fn a_live_page_is_told_what_broke_a_response_off() {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", 4 << 20);
+    let steps = [text(head), text(vec![b'z'; 2 << 20]), vec![Step::Close]].concat();
+    let app = upstream().does(steps).start().await;
+    let site = in_front_of(&app, "").await;
+    let (mut page, ..) = page(&site).await;
+    // From the first picture on, Hostler looks at the requests that end.
+    next(&mut page, "frame").await;
+    site.begin("/cut").await.answer().await.assert_broken();
+    let ended = loop {
+        let frame = next(&mut page, "frame").await;
+        if let Some(ended) = frame["ended"].as_array().unwrap().first() {
+            break ended.clone();
+        }
+    };
+    assert_eq!((&ended["status"], &ended["aborted"]), (&200.into(), &"worker".into()), "{ended}");
 }
 
 #[tokio::test]

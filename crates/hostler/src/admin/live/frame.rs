@@ -71,8 +71,9 @@ pub struct EndedPicture {
     pub refusal: Option<&'static str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fallback: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub aborted: bool,
+    /// What broke the transfer off, as in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<&'static str>,
     /// When it got its slot. None if it got none.
     pub since: Option<u64>,
     /// How long it held its slot. None: it got none, or the worker still works on it.
@@ -143,7 +144,7 @@ impl ShownPools {
         now: Instant,
     ) {
         self.busy.retain(|_, at| now.saturating_duration_since(*at) < LATELY);
-        let with_work = pools.iter().filter(|&&(name, ref pool)| has_work(name, pool));
+        let with_work = pools.iter().filter(|(name, pool)| has_work(name, pool));
         self.busy.extend(with_work.map(|&(name, _)| (name.clone(), now)));
         pools.sort_by_key(|&(name, _)| (!self.busy.contains_key(name), !self.shown.contains(name)));
         self.shown = pools.iter().take(MOST_POOLS).map(|&(name, _)| name.clone()).collect();

@@ -116,7 +116,7 @@ mod tests {
             status: 200,
             refusal: None,
             fallback: false,
-            aborted: false,
+            aborted: None,
             slot_since: None,
             slot_hold: None,
             queue_wait: Duration::ZERO,

@@ -102,18 +102,23 @@ export class Blocks {
     const lane = lanes.find(({ byTime }) => byTime.has(ended.since)) ?? lanes.at(-1);
     if (!lane) return;
     const known = lane.byTime.get(ended.since);
-    const facts = { how, route: ended.route, status: ended.status, reason: ended.refusal, wait: ended.wait_us, total: ended.total_us };
+    const reason = ended.refusal ?? (ended.aborted && how === 'error' ? `broken off: ${ended.aborted}` : null);
+    const facts = { how, route: ended.route, status: ended.status, reason, wait: ended.wait_us, total: ended.total_us };
     // Without a hold the worker still works on it.
     if (known) Object.assign(known, facts, ended.hold_us === null ? {} : { end: ended.since + ended.hold_us });
     else if (ended.hold_us !== null) add(lane, { since: ended.since, end: ended.since + ended.hold_us, ...facts });
   }
 }
 
+/** What the log says of a response that its client has not taken. Others were broken off by the worker or by Hostler. */
+const BY_CLIENT = new Set(['client', 'client stalled', 'client too slow', 'spool full', 'cache full']);
+
 /** How a request ended, in one word. */
 export function outcome({ status, refusal, aborted }) {
   if (refusal && status === 499) return 'left';
   if (refusal) return 'refused';
-  if (aborted || status === 0) return 'left';
+  if (aborted) return BY_CLIENT.has(aborted) ? 'left' : 'error';
+  if (status === 0) return 'left';
   if (status >= 500) return 'error';
   return status >= 400 ? 'client' : 'ok';
 }
