@@ -78,3 +78,32 @@ fn protocol(exchange: &Exchange) -> &str {
         Protocol::Http1 => exchange.head.version_text(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::net::SocketAddr;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+    use crate::exchange::Sweep;
+    use crate::journal::{Journal, LogFormat};
+
+    #[tokio::test]
+    async fn no_name_of_a_member_moves_the_cursor_or_begins_a_line() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+        exchange.log_facts.pool = Some("a.test\u{1b}[2J".into());
+        exchange.log_facts.member = Some("10.0.0.7\n12:00:00.000 forged:80".into());
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let form = LogFormat::Pretty { coloured: false };
+        let journal = Journal::new(form, true, File::from(OwnedFd::from(writer))).unwrap();
+        journal.access(|| access_line(&exchange));
+        journal.end();
+        let mut told = String::new();
+        reader.read_to_string(&mut told).unwrap();
+        assert_eq!(told.lines().count(), 1, "{told:?}");
+        assert!(told.contains(r" a.test\x1b[2J/10.0.0.7\x0a12:00:00.000 forged:80"), "{told:?}");
+    }
+}

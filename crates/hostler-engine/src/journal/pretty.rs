@@ -33,7 +33,8 @@ pub(super) fn access(out: &mut Vec<u8>, line: &Access<'_>, coloured: bool) {
         line.total_ms.as_secs_f64() * 1000.0
     );
     if let (Some(pool), Some(member)) = (line.pool, line.member) {
-        let _ = write!(out, " {}", styler.style(DIM, format_args!("{pool}/{member}")));
+        // Any client of NATS can write the names of registered routes and members.
+        let _ = write!(out, " {}", styler.style(DIM, format_args!("{}/{}", plain(pool), plain(member))));
     }
     if let Some(moved) = line.moved {
         let _ = write!(out, " moved: {moved}");
