@@ -33,6 +33,8 @@ pub struct Edits {
     pub own: Vec<Edit>,
     /// The head's own lines stay: none is removed or replaced.
     pub yields: bool,
+    /// The head is that of a file with compressed forms, so its `Vary: Accept-Encoding` is Hostler's own.
+    pub has_forms: bool,
 }
 
 impl Edits {
@@ -45,6 +47,7 @@ impl Edits {
         self.shared = None;
         self.own.clear();
         self.yields = false;
+        self.has_forms = false;
     }
 
     fn iter(&self) -> impl Iterator<Item = &Edit> {

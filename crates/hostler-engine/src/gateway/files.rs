@@ -19,13 +19,14 @@ fn reads(exchange: &Exchange) -> bool {
 }
 
 /// The answer with the file, or the refusal.
-pub(super) async fn answer(files: &Files, exchange: &Exchange) -> Result<Answer, Refusal> {
+pub(super) async fn answer(files: &Files, exchange: &mut Exchange) -> Result<Answer, Refusal> {
     let ServedFile { head, length, body } = files.answer(exchange).await?;
+    exchange.to_client.has_forms = files.settings.precompressed;
     Ok(Answer::Streamed(Box::new(Streamed { head, length, body })))
 }
 
 /// The file from the folder that the route looks into before its target, if there is one.
-pub(super) async fn first(route: &Route, exchange: &Exchange) -> Result<Option<Answer>, Refusal> {
+pub(super) async fn first(route: &Route, exchange: &mut Exchange) -> Result<Option<Answer>, Refusal> {
     let Some(files) = &route.files_first else { return Ok(None) };
     if !reads(exchange) || exchange.offer.is_some() {
         return Ok(None);

@@ -100,14 +100,16 @@ pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
     exchange.log_facts.cache.filter(|_| !exchange.to_client.replaces(CACHE_STATUS.as_bytes()))
 }
 
-/// What `Vary` must name besides, if the route changes that field and encodes answers. The name of ours is no answer of the app: it neither
-/// takes the place of the route's default nor goes with the app's. Without it a cache in front would give an encoded answer to any client.
+/// What `Vary` must name besides, if the route changes that field and its answers have encoded forms. The name of ours is no answer of the app:
+/// it neither takes the place of the route's default nor goes with the app's. Without it a cache in front would give an encoded answer to any
+/// client.
 pub(super) fn more_vary<'a>(head: &'a ResponseHead, exchange: &'a Exchange) -> Option<&'a [u8]> {
     const OURS: &str = "Accept-Encoding";
     let edits = &exchange.to_client;
     let is_ours = |name: &[u8]| name.eq_ignore_ascii_case(OURS.as_bytes());
     let mut names = head.fields.all(Name::Vary).flat_map(tokens).peekable();
-    if exchange.compress.is_none() || edits.is_empty() || names.peek().is_none() {
+    let may_be_ours = exchange.compress.is_some() || edits.has_forms;
+    if !may_be_ours || edits.is_empty() || names.peek().is_none() {
         return None;
     }
     if edits.keeps(b"vary") {

@@ -6,6 +6,7 @@ use hostler_testkit::{ok, upstream};
 
 use crate::compression::page;
 use crate::files::{ask, plan};
+use crate::http2::{get, talk};
 
 #[tokio::test]
 async fn with_a_stripped_prefix_a_folder_redirects_relative_to_the_request_path() {
@@ -101,5 +102,28 @@ async fn a_date_does_not_say_of_which_form_of_a_file_a_client_has_a_part() {
         let fields = format!("Accept-Encoding: {accepted}|{}", guarded(validator));
         let part = ask(&site, "GET /page.html", &fields).await;
         assert_eq!(part.assert_status(206).text(), page[4..8], "{validator}");
+    }
+}
+
+#[tokio::test]
+async fn a_route_that_changes_vary_does_not_hide_that_files_have_compressed_forms() {
+    let cases: [(&str, &str, &[&str]); 5] = [
+        ("true", "set = { Vary = 'Origin' }", &["Origin", "Accept-Encoding"]),
+        ("true", "default = { Vary = 'Origin' }", &["Accept-Encoding", "Origin"]),
+        ("true", "add = { Vary = 'Origin' }", &["Accept-Encoding", "Origin"]),
+        ("true", "remove = ['Vary']", &[]),
+        ("false", "set = { Vary = 'Origin' }", &["Origin"]),
+    ];
+    for (precompressed, change, expected) in cases {
+        let config = format!(
+            "[[routes]]\nmatch = '*'\nstatic = {{ dir = 'public', precompressed = {precompressed} }}\n\
+             response_headers = {{ {change} }}"
+        );
+        let site = plan(&config).start().await;
+        let answer = ask(&site, "GET /app.js", "Accept-Encoding: br").await;
+        assert_eq!(answer.assert_status(200).head.all("vary"), expected, "{precompressed} {change}");
+        let (answer, _) = talk(&site).await.ask(get("/app.js")).await;
+        let seen: Vec<_> = answer.headers().get_all("vary").iter().collect();
+        assert_eq!(seen, expected, "{precompressed} {change}");
     }
 }
