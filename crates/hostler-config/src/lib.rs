@@ -11,6 +11,7 @@ mod document;
 mod error;
 pub mod file;
 mod invocation;
+mod media_type;
 mod pattern;
 pub mod reference;
 mod resolve;
@@ -39,6 +40,7 @@ pub use file::{
     SameSite, Saying, Sharding, Share, StickyBy, ZonePreference, is_hinted,
 };
 pub use invocation::{Invocation, LoadContext};
+pub use media_type::media_type_of;
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{

@@ -11,6 +11,7 @@ use crate::access;
 use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::Buffer;
+use crate::media_type::media_type_of;
 use crate::resolved::{Fallback, LoadedFile};
 use crate::value::{Period, ShowSize};
 
@@ -88,7 +89,7 @@ fn read(path: &Path) -> Result<LoadedFile, String> {
 
 /// Adds the charset only if the text is UTF-8.
 fn content_type(path: &Path, body: &[u8]) -> Option<String> {
-    let kind = mime_guess::from_path(path).first_raw()?;
+    let kind = media_type_of(path)?;
     let is_utf8 = kind.starts_with("text/") && std::str::from_utf8(body).is_ok();
     Some(if is_utf8 { format!("{kind}; charset=utf-8") } else { kind.into() })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use hostler_coding::EncodingDecision;
-use hostler_config::StaticFiles;
+use hostler_config::{StaticFiles, media_type_of};
 use hostler_wire::{ResponseHead, content_range};
 
 use super::body::{FileBody, at_hand};
@@ -130,7 +130,7 @@ fn describe_content(head: &mut ResponseHead, chosen: &Chosen) {
 
 /// An SVG that was compressed when it was made. It has the media type of an SVG, so only this tells a browser.
 fn own_coding(path: &Path) -> Option<&'static str> {
-    (path.extension()? == "svgz").then_some("gzip")
+    path.extension()?.eq_ignore_ascii_case("svgz").then_some("gzip")
 }
 
 fn write_validators(head: &mut ResponseHead, there: &FileValidators) {
@@ -175,12 +175,7 @@ fn validators_of(chosen: &Chosen, now: SystemTime) -> FileValidators {
 
 /// By the extension. Text is sent as UTF-8.
 fn content_type(path: &Path) -> String {
-    let kind = match path.extension().and_then(|extension| extension.to_str()) {
-        // As in the HTML standard. A source map is JSON.
-        Some("mjs" | "cjs") => "text/javascript",
-        Some("map") => "application/json",
-        _ => mime_guess::from_path(path).first_raw().unwrap_or("application/octet-stream"),
-    };
+    let kind = media_type_of(path).unwrap_or("application/octet-stream");
     let is_text = kind.starts_with("text/") || kind == "image/svg+xml";
     if is_text { format!("{kind}; charset=utf-8") } else { kind.into() }
 }

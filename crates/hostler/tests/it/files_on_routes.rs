@@ -127,3 +127,24 @@ async fn a_route_that_changes_vary_does_not_hide_that_files_have_compressed_form
         assert_eq!(seen, expected, "{precompressed} {change}");
     }
 }
+
+#[tokio::test]
+async fn files_have_registered_media_types_and_fonts_are_compressed() {
+    let plan = plan("server.compress = true\n[[routes]]\nmatch = '*'\nstatic = 'public'");
+    for name in ["font.otf", "font.woff", "film.ts", "DRAWING.SVGZ"] {
+        std::fs::write(plan.folder().join("public").join(name), page()).unwrap();
+    }
+    let site = plan.start().await;
+    for (path, kind, coding) in [
+        ("/font.otf", "font/otf", Some("gzip")),
+        ("/font.woff", "font/woff", None),
+        ("/film.ts", "video/mp2t", None),
+        // It is compressed already, and sent as it is.
+        ("/DRAWING.SVGZ", "image/svg+xml; charset=utf-8", Some("gzip")),
+    ] {
+        let answer = ask(&site, &format!("GET {path}"), "Accept-Encoding: gzip").await;
+        answer.assert_status(200).assert_field("content-type", kind);
+        assert_eq!(answer.field("content-encoding").as_deref(), coding, "{path}");
+    }
+    ask(&site, "GET /DRAWING.SVGZ", "Accept-Encoding: gzip").await.assert_ok(&page());
+}
