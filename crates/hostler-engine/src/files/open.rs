@@ -48,9 +48,9 @@ impl Folder {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let opened = match self.blocking {
             Blocking::None => at_hand(open_below_at_hand(&self.fd, path, flags))?,
-            Blocking::Any => match again_while_renamed(|| open_below(&self.fd, path, flags)) {
-                // An old kernel, another system, or a sandbox that blocks the call.
-                Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags)?,
+            Blocking::Any => match self.open_slowly(path, flags) {
+                // This process may enter a folder that it may not list.
+                Err(Errno::ACCESS) if self.open_slowly(path, FOLDER).is_ok() => return Ok(Opened::Folder),
                 opened => opened?,
             },
         };
@@ -60,6 +60,14 @@ impl Folder {
             kind if kind.is_file() => Ok(Opened::File(file, about)),
             kind if kind.is_dir() => Ok(Opened::Folder),
             _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn open_slowly(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match again_while_renamed(|| open_below(&self.fd, path, flags)) {
+            // An old kernel, another system, or a sandbox that blocks the call.
+            Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags),
+            opened => opened,
         }
     }
 }
@@ -202,6 +210,41 @@ mod tests {
         ] {
             assert_eq!(step_by_step(&folder.fd, Path::new(name), OFlags::RDONLY).is_ok(), opens, "{name}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_may_be_entered_and_not_listed_is_a_folder() {
+        use std::os::unix::fs::PermissionsExt;
+
+        use rustix::process::Uid;
+
+        let inside = tempfile::tempdir().unwrap();
+        let path = inside.path();
+        std::fs::create_dir(path.join("sub")).unwrap();
+        std::fs::write(path.join("sub/index.html"), "i").unwrap();
+        let set_modes = |mode: u32| {
+            for folder in [path.to_path_buf(), path.join("sub")] {
+                std::fs::set_permissions(folder, PermissionsExt::from_mode(mode)).unwrap();
+            }
+        };
+        set_modes(0o311);
+        let look = || {
+            // Root may list every folder, so this thread becomes the user `nobody`.
+            if rustix::process::geteuid().is_root() {
+                let nobody = Uid::from_raw(65_534);
+                rustix::thread::set_thread_res_uid(None::<Uid>, nobody, None::<Uid>).unwrap();
+            }
+            let folder = Folder::at(path, Blocking::Any).unwrap();
+            ["", "sub", "sub/index.html", "none"].map(|name| match folder.open(Path::new(name)) {
+                Ok(Opened::Folder) => "folder",
+                Ok(Opened::File(..)) => "file",
+                Err(_) => "nothing",
+            })
+        };
+        let found = std::thread::scope(|threads| threads.spawn(look).join().unwrap());
+        set_modes(0o700);
+        assert_eq!(found, ["folder", "folder", "file", "nothing"]);
     }
 
     #[test]
