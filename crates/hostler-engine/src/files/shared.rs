@@ -20,7 +20,8 @@ pub fn limit_open_files(most: usize) {
     OPEN.most.store(most, Ordering::Relaxed);
 }
 
-/// The device and the inode: no other file has these numbers while this one is open.
+/// The device and the inode. While a file is open, no other one on a disk of this machine has these numbers. On a network disk, a new file may get
+/// those of one that another machine has removed.
 type FileId = (u64, u64);
 
 fn id_of(about: &Metadata) -> FileId {
@@ -28,7 +29,7 @@ fn id_of(about: &Metadata) -> FileId {
 }
 
 /// Tells a file from one that had its inode before: a new file often gets the inode of a file that was removed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileAge {
     /// When it was made, since 1970.
     Made(Duration),
@@ -52,16 +53,18 @@ impl OpenFiles {
     }
 
     /// Keeps a file open, or takes the descriptor that others have of it. None if too many others are open.
-    fn keep(self: &Arc<Self>, file: File, about: &Metadata) -> Option<Arc<OpenFile>> {
-        let id = id_of(about);
+    fn keep(self: &Arc<Self>, file: File, id: FileId, age: FileAge) -> Option<Arc<OpenFile>> {
+        // Declared before the lock, because it may be the last one of its file, and its drop takes the lock.
+        let known;
         let mut files = self.lock();
-        if let Some(open) = files.get(&id).and_then(Weak::upgrade) {
-            return Some(open);
+        known = files.get(&id).and_then(Weak::upgrade);
+        if let Some(open) = known.as_ref().filter(|open| open.age == age) {
+            return Some(open.clone());
         }
         if files.len() >= self.most.load(Ordering::Relaxed) {
             return None;
         }
-        let open = Arc::new(OpenFile { file, id, among: self.clone() });
+        let open = Arc::new(OpenFile { file, id, age, among: self.clone() });
         files.insert(id, Arc::downgrade(&open));
         Some(open)
     }
@@ -75,6 +78,7 @@ impl OpenFiles {
 pub(super) struct OpenFile {
     file: File,
     id: FileId,
+    age: FileAge,
     among: Arc<OpenFiles>,
 }
 
@@ -111,12 +115,10 @@ impl FileHandle {
     }
 
     fn among(open: &Arc<OpenFiles>, file: File, about: &Metadata, folder: &Path, path: PathBuf) -> Self {
-        match open.keep(file, about) {
+        let (id, age) = (id_of(about), age_of(about));
+        match open.keep(file, id, age) {
             Some(file) => Self::Open(file),
-            None => {
-                let (id, age) = (id_of(about), age_of(about));
-                Self::Closed(Arc::new(ClosedFile { folder: folder.into(), path, id, age }))
-            }
+            None => Self::Closed(Arc::new(ClosedFile { folder: folder.into(), path, id, age })),
         }
     }
 
@@ -179,6 +181,23 @@ mod tests {
         drop((first, other));
         assert!(open.lock().is_empty());
         assert!(handle(&open, folder.path(), "b").file().is_some(), "there is room again");
+    }
+
+    #[test]
+    fn a_file_with_the_inode_of_one_that_is_open_is_another_if_it_has_another_age() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), "a").unwrap();
+        let (open, a) = (OpenFiles::new(9), || File::open(folder.path().join("a")).unwrap());
+        let id = id_of(&a().metadata().unwrap());
+        let keep = |second| open.keep(a(), id, FileAge::Changed(second, 0)).unwrap();
+        let old = keep(1);
+        let new = keep(2);
+        assert!(!Arc::ptr_eq(&old, &new));
+        assert!(Arc::ptr_eq(&new, &keep(2)));
+        drop(old);
+        assert!(Arc::ptr_eq(&new, &keep(2)), "the old one has gone alone");
+        drop(new);
+        assert!(open.lock().is_empty());
     }
 
     #[test]
