@@ -40,7 +40,7 @@ pub use file::{
     SameSite, Saying, Sharding, Share, StickyBy, ZonePreference, is_hinted,
 };
 pub use invocation::{Invocation, LoadContext};
-pub use media_type::media_type_of;
+pub use media_type::{media_type_of, names_a_file};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
 pub use resolved::{

@@ -16,12 +16,23 @@ const OTHERS: [(&str, &str); 8] = [
     ("rpm", "application/x-redhat-package-manager"),
 ];
 
+/// Extensions of old formats that are also ends of domain names. In a path they are mostly that, as in `/users/jane@example.com`.
+const OF_DOMAINS: [&str; 13] =
+    ["com", "org", "me", "in", "au", "es", "fm", "ma", "ms", "sc", "st", "tk", "xyz"];
+
 /// The media type of a file with this name. None: it has no extension, or an unknown one.
 #[inline] // requests call it: Cargo.toml
 pub fn media_type_of(path: &Path) -> Option<&'static str> {
     let extension = path.extension()?.to_str()?;
     let other = OTHERS.iter().find(|(name, _)| extension.eq_ignore_ascii_case(name));
     other.map(|(_, kind)| *kind).or_else(|| mime_guess::from_ext(extension).first_raw())
+}
+
+/// Whether the last part of a path is the name of a file, as its extension shows.
+#[inline] // requests call it: Cargo.toml
+pub fn names_a_file(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    media_type_of(path).is_some() && !OF_DOMAINS.iter().any(|end| extension.eq_ignore_ascii_case(end))
 }
 
 #[cfg(test)]
@@ -47,6 +58,21 @@ mod tests {
             ("otf", None),
         ] {
             assert_eq!(media_type_of(Path::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_domain_name_is_no_name_of_a_file() {
+        for (name, is_file) in [
+            ("app.js", true),
+            ("install.sh", true),
+            ("a.b.PNG", true),
+            ("jane@example.com", false),
+            ("example.ORG", false),
+            ("john.doe", false),
+            ("com", false),
+        ] {
+            assert_eq!(names_a_file(Path::new(name)), is_file, "{name}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hostler_coding::Coding;
-use hostler_config::{StaticFiles, media_type_of};
+use hostler_config::{StaticFiles, names_a_file};
 use rustix::io::Errno;
 
 use super::open::{Folder, Opened};
@@ -99,7 +99,7 @@ fn page_instead(
     if !asked.takes_page {
         return Ok(None);
     }
-    let is_asset = media_type_of(&asked.place.path).is_some() && !asked.place.ends_in_slash;
+    let is_asset = names_a_file(&asked.place.path) && !asked.place.ends_in_slash;
     let app = settings.fallback.as_ref().filter(|_| !is_asset).map(|page| (page, FileRole::Itself));
     let pages = app.into_iter().chain(settings.not_found.as_ref().map(|page| (page, FileRole::NotFound)));
     for (page, role) in pages {

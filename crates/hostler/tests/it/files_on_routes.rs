@@ -148,3 +148,13 @@ async fn files_have_registered_media_types_and_fonts_are_compressed() {
     }
     ask(&site, "GET /DRAWING.SVGZ", "Accept-Encoding: gzip").await.assert_ok(&page());
 }
+
+#[tokio::test]
+async fn the_spa_page_replaces_a_path_that_ends_in_a_domain_name() {
+    let app = "[[routes]]\nmatch = '*'\nstatic = { dir = 'public', fallback = 'index.html' }";
+    let site = plan(app).start().await;
+    for path in ["/users/jane@example.com", "/domains/proton.me"] {
+        site.get(path).await.assert_ok("<p>home");
+    }
+    site.get("/users/gone.js").await.assert_refused(404, "no_file");
+}
