@@ -22,6 +22,8 @@ fn reads(exchange: &Exchange) -> bool {
 pub(super) async fn answer(files: &Files, exchange: &mut Exchange) -> Result<Answer, Refusal> {
     let ServedFile { head, length, body } = files.answer(exchange).await?;
     exchange.to_client.has_forms = files.settings.precompressed;
+    // A `Cache-Control: max-age=...` that the route sets is not for the page of a missing file.
+    exchange.to_client.yields = head.status == 404;
     Ok(Answer::Streamed(Box::new(Streamed { head, length, body })))
 }
 

@@ -158,3 +158,21 @@ async fn the_spa_page_replaces_a_path_that_ends_in_a_domain_name() {
     }
     site.get("/users/gone.js").await.assert_refused(404, "no_file");
 }
+
+#[tokio::test]
+async fn the_404_page_keeps_its_own_fields() {
+    let config = "[[routes]]\nmatch = '*'\nstatic = { dir = 'public', not_found = 'docs/index.html' }\n\
+        response_headers = { set = { Cache-Control = 'max-age=31536000', X-Frame-Options = 'DENY' } }";
+    let site = plan(config).start().await;
+    for (path, status, caching) in [
+        ("/app.js", 200, "max-age=31536000"),
+        ("/gone", 404, "no-store"),
+        ("/docs/", 200, "max-age=31536000"),
+    ] {
+        let answer = site.get(path).await;
+        answer
+            .assert_status(status)
+            .assert_field("cache-control", caching)
+            .assert_field("x-frame-options", "DENY");
+    }
+}
