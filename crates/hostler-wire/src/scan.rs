@@ -3,6 +3,8 @@
 
 use memchr::memchr_iter;
 
+use crate::grammar::TOKEN;
+
 /// The largest size of a head.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -28,6 +30,11 @@ pub enum ScanError {
     /// A field line that starts with white space: an obsolete line fold (RFC 9112 section 5.2).
     #[error("a header field is folded over several lines (obs-fold)")]
     ObsFold,
+    /// A request that begins with this byte, which no method contains.
+    #[error(
+        "the request line begins with byte {0:#04x}, which no method contains (a TLS handshake begins with 0x16)"
+    )]
+    NoMethod(u8),
     /// There is no end of the head within the limit.
     #[error("the header block is larger than {0} bytes")]
     TooLarge(usize),
@@ -82,6 +89,18 @@ impl HeadScan {
         self.within(bytes.len(), max_size).map(|_| None)
     }
 
+    /// As [`advance`](Self::advance), for a request. Bytes of another protocol, such as those of a TLS handshake, are
+    /// refused at their first byte: their sender waits for an answer, and sends no end of a line.
+    pub fn advance_request(&mut self, bytes: &[u8], max_size: usize) -> Result<Option<usize>, ScanError> {
+        let end = self.advance(bytes, max_size)?;
+        let first = bytes.get(self.line_start).copied();
+        // An empty line may precede the request line.
+        match first.filter(|&first| self.lines == 0 && first != b'\r' && !TOKEN[usize::from(first)]) {
+            Some(first) => Err(ScanError::NoMethod(first)),
+            None => Ok(end),
+        }
+    }
+
     /// Whether no byte was read yet.
     pub fn is_fresh(&self) -> bool {
         self.looked == 0
@@ -132,6 +151,21 @@ mod tests {
         let mut long = b"GET / HTTP/1.1\r\nA: ".to_vec();
         long.resize(1100, b'x');
         assert_eq!(whole(&long), Err(ScanError::TooLarge(1024)));
+    }
+
+    #[test]
+    fn a_request_is_refused_at_a_first_byte_that_no_method_contains() {
+        let begun = |bytes: &[u8]| HeadScan::default().advance_request(bytes, 1024);
+        assert_eq!(begun(b"\x16\x03\x01"), Err(ScanError::NoMethod(0x16)));
+        assert_eq!(begun(b"\r\n GET"), Err(ScanError::NoMethod(b' ')));
+        for good in
+            [&b"G"[..], b"\r", b"\r\n", b"\r\n\r\nPOST", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n\x16"]
+        {
+            assert_eq!(begun(good), Ok(None), "{}", good.escape_ascii());
+        }
+        // A whole line is the parser's to judge.
+        let head = b"\x16 / HTTP/1.1\r\n\r\n";
+        assert_eq!(begun(head), Ok(Some(head.len())));
     }
 
     #[test]

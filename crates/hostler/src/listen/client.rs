@@ -148,7 +148,7 @@ impl Http1Client {
                 return Poll::Ready(Ok(HeadFound::Parsed(end)));
             }
             if !unread.is_empty()
-                && let Some(end) = scan.advance(unread, limits.max_size)?
+                && let Some(end) = scan.advance_request(unread, limits.max_size)?
             {
                 return Poll::Ready(Ok(HeadFound::Ends(end)));
             }

@@ -9,7 +9,7 @@ use hostler_testkit::{
 use rustls::ProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 
-use crate::site;
+use crate::{in_front_of, site};
 
 /// The parts of a site with one certificate.
 pub(super) const ONE: &str = "
@@ -171,6 +171,18 @@ async fn plain_http_on_a_tls_port_gets_a_400() {
     noise.rest().await;
     failed(&site, "malformed").await;
     assert_eq!(app.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn tls_on_a_port_without_tls_gets_a_400_at_once() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut hello = client(site.address()).await;
+    // The beginning of a ClientHello. It has no line feed, at which it would be refused as well.
+    hello.send([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]).await;
+    hello.answer().await.assert_refused(400, "bad_head");
+    let line = site.refusal("bad_head").await;
+    assert!(line["detail"].as_str().unwrap().contains("TLS"), "{line}");
 }
 
 #[tokio::test]
