@@ -10,7 +10,7 @@ use hostler_engine::exchange::{Deadline, Scheme};
 use hostler_engine::gateway::Refusal;
 use hostler_wire::{Metered, Stream};
 use rustls::{Error, HandshakeKind, ServerConfig};
-use tokio::io::ReadBuf;
+use tokio::io::{AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 
@@ -26,6 +26,14 @@ pub(super) struct ReadyConnection {
     pub origin: ConnectionOrigin,
     /// Whether ALPN has chosen HTTP/2.
     pub http2: bool,
+}
+
+/// A connection that has ended before its first request.
+struct EarlyEnd {
+    /// The reason by which it is counted.
+    reason: &'static str,
+    /// The connection, if the client may still read there why its handshake has failed.
+    connection: Option<Metered>,
 }
 
 impl Settings {
@@ -57,7 +65,7 @@ impl Shard {
                     if kind == ListenerKind::Plain {
                         self.refuse_at_once(stream, &origin, &Refusal::ClientConnections);
                     }
-                    return Err("client_connections");
+                    return Err(EarlyEnd::from("client_connections"));
                 }
             }
             if kind == ListenerKind::Plain {
@@ -67,7 +75,7 @@ impl Shard {
             // A method begins with a letter, and a TLS record does not: the client speaks plain HTTP.
             if self.first_byte(&stream, &deadline).await?.is_ascii_uppercase() {
                 self.refuse(stream.into(), &origin, &Refusal::PlainHttp).await;
-                return Err("plain_http");
+                return Err("plain_http".into());
             }
             origin.scheme = Scheme::Https;
             // Only now: the client may have connected before a reload, and must be admitted by the rules that hold now.
@@ -79,7 +87,16 @@ impl Shard {
             origin.certificate = certificate(&stream);
             Ok(ReadyConnection { stream: Stream::Tls(Box::new(stream)), settings, origin, http2 })
         };
-        outcome.await.inspect_err(|reason| self.connections.handshakes.count_failed(reason)).ok()
+        let EarlyEnd { reason, connection } = match outcome.await {
+            Ok(ready) => return Some(ready),
+            Err(ended) => ended,
+        };
+        self.connections.handshakes.count_failed(reason);
+        if let Some(connection) = connection {
+            deadline.set_after(settings.linger_timeout);
+            let _ = within(&deadline, finish(connection)).await;
+        }
+        None
     }
 
     /// Waits for the first byte, and does not consume it. A connection that has sent nothing does not delay a stop.
@@ -99,9 +116,9 @@ impl Shard {
         &self,
         stream: TcpStream,
         config: Arc<ServerConfig>,
-    ) -> Result<TlsStream<Metered>, &'static str> {
-        let stream =
-            TlsAcceptor::from(config).accept(Metered::from(stream)).await.map_err(|error| reason(&error))?;
+    ) -> Result<TlsStream<Metered>, EarlyEnd> {
+        let accepting = TlsAcceptor::from(config).accept(Metered::from(stream)).into_fallible();
+        let stream = accepting.await.map_err(|(error, connection)| EarlyEnd::by_tls(&error, connection))?;
         let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
         self.connections.handshakes.count(resumed);
         Ok(stream.into())
@@ -135,12 +152,34 @@ async fn within<T>(deadline: &Deadline, future: impl Future<Output = T>) -> Opti
     .await
 }
 
-impl From<ProxyError> for &'static str {
+/// Closes a connection so that the client can read the alert of its failed handshake: bytes that it still sends are read and discarded. A close
+/// with unread bytes would reset the connection, and many clients then see no alert.
+async fn finish(mut connection: Metered) -> io::Result<u64> {
+    connection.shutdown().await?;
+    tokio::io::copy(&mut connection, &mut tokio::io::sink()).await
+}
+
+impl EarlyEnd {
+    /// By a handshake with this error.
+    fn by_tls(error: &io::Error, connection: Metered) -> Self {
+        let reason = reason(error);
+        // A client that has left reads nothing.
+        Self { reason, connection: (reason != "left").then_some(connection) }
+    }
+}
+
+impl From<&'static str> for EarlyEnd {
+    fn from(reason: &'static str) -> Self {
+        Self { reason, connection: None }
+    }
+}
+
+impl From<ProxyError> for EarlyEnd {
     fn from(error: ProxyError) -> Self {
-        match error {
+        Self::from(match error {
             ProxyError::Left => "left",
             ProxyError::Malformed => "no_proxy_header",
-        }
+        })
     }
 }
 

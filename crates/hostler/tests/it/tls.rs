@@ -4,10 +4,12 @@ use std::path::Path;
 
 use hostler_testkit::{
     Authority, ConnectionEnding, IssuedCertificate, Site, SitePlan, Step, Upstream, authority, client,
-    eventually, ok, text, tls_clients, tls_clients_of, upstream,
+    eventually, ok, text, tls_clients, tls_clients_of, upstream, within,
 };
 use rustls::ProtocolVersion;
 use rustls::version::{TLS12, TLS13};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::{in_front_of, site};
 
@@ -171,6 +173,21 @@ async fn plain_http_on_a_tls_port_gets_a_400() {
     noise.rest().await;
     failed(&site, "malformed").await;
     assert_eq!(app.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_still_sends_can_read_why_its_handshake_failed() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    let mut noise = TcpStream::connect(site.tls_address()).await.unwrap();
+    // More than Hostler reads before it ends the handshake. Bytes that it left unread would reset the connection.
+    within("the noise to be read", noise.write_all(&vec![0_u8; 1 << 20])).await.unwrap();
+    noise.shutdown().await.unwrap();
+    let mut alert = Vec::new();
+    within("the alert", noise.read_to_end(&mut alert)).await.unwrap();
+    // The record of an alert, and a fatal one (RFC 8446 sections 5.1 and 6).
+    assert_eq!((alert.len(), alert[0], alert[5]), (7, 21, 2), "{alert:?}");
+    failed(&site, "malformed").await;
 }
 
 #[tokio::test]
