@@ -17,7 +17,7 @@ use crate::grammar::{parse_digits, tokens};
 use crate::head::{HeadError, ResponseHead, Version};
 use crate::scan::{HeadScan, Limits, ScanError};
 use crate::spare;
-use crate::stream::{Address, Stream, read_some};
+use crate::stream::{Address, Stream, any_end, read_some};
 
 /// About how many bytes of a body are read ahead at a time, and at most.
 const AHEAD: usize = 16 * 1024;
@@ -246,11 +246,11 @@ impl MemberConnection {
                 return Poll::Ready(Ok(()));
             }
             let inbox = &mut self.inbox;
-            let read = ready!(read_some(&mut self.stream, cx, usize::MAX, |bytes| {
+            let read = any_end(ready!(read_some(&mut self.stream, cx, usize::MAX, |bytes| {
                 spare::take(inbox);
                 inbox.extend_from_slice(bytes);
                 bytes.len()
-            }))?;
+            })))?;
             if read == 0 {
                 return Poll::Ready(Err(CallError::Closed));
             }
@@ -306,10 +306,10 @@ impl MemberConnection {
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         while self.is_short() {
             let inbox = &mut self.inbox;
-            let read = ready!(read_some(&mut self.stream, cx, AHEAD, |bytes| {
+            let read = any_end(ready!(read_some(&mut self.stream, cx, AHEAD, |bytes| {
                 inbox.extend_from_slice(bytes);
                 bytes.len()
-            }))?;
+            })))?;
             if read == 0 {
                 return Poll::Ready(Err(CallError::Cut));
             }

@@ -359,3 +359,12 @@ where
         Poll::Ready(Ok(taking(cx, buf.filled())))
     })
 }
+
+/// The outcome of a read in the middle of a message. There the end of TLS without its close message is an end like any other, because the
+/// message is incomplete in any case.
+pub(crate) fn any_end(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read,
+    }
+}

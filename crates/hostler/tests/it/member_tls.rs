@@ -196,6 +196,15 @@ async fn an_answer_that_ends_with_the_connection_needs_close_notify() {
 }
 
 #[tokio::test]
+async fn a_member_that_closes_without_an_answer_and_without_close_notify_has_only_closed() {
+    let trust = authority();
+    let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
+    let app = upstream().does(vec![Step::Close]).over_tls(config).start().await;
+    let site = trusting(&trust, "").with("app", &app).start().await;
+    assert_eq!(refused(&site, "worker_lost").await, "connection closed before a response");
+}
+
+#[tokio::test]
 async fn a_websocket_goes_through_a_member_over_tls() {
     let trust = authority();
     let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
