@@ -8,19 +8,28 @@ use super::AddressHeader;
 pub(crate) fn parse(entry: &[u8], header: AddressHeader) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?;
     let node = match header {
-        AddressHeader::Forwarded => named(text)?,
+        AddressHeader::Forwarded => value(text, "for")?,
         _ => text,
     };
     address(unquoted(node)?)
 }
 
-/// The value of `for=` in one element (RFC 7239 section 4). `None` if it is there twice, because parsers differ on which
-/// one counts.
-fn named(element: &str) -> Option<&str> {
+/// Whether the request came over TLS, as the proxy says that has written this entry. `None`: it does not say so, as all
+/// headers except `Forwarded`.
+pub(crate) fn is_https(entry: &[u8], header: AddressHeader) -> Option<bool> {
+    let element = std::str::from_utf8(entry).ok().filter(|_| header == AddressHeader::Forwarded)?;
+    let scheme = unquoted(value(element, "proto")?)?;
+    let is = |other: &str| scheme.eq_ignore_ascii_case(other);
+    (is("https") || is("http")).then(|| is("https"))
+}
+
+/// The value of a parameter of one element (RFC 7239 section 4). `None` if it is there twice, because parsers differ on
+/// which one counts.
+fn value<'a>(element: &'a str, parameter: &str) -> Option<&'a str> {
     let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
-    let mut nodes = pairs.filter(|(name, _)| name.trim_ascii().eq_ignore_ascii_case("for"));
-    let (_, node) = nodes.next()?;
-    nodes.next().is_none().then_some(node.trim_ascii())
+    let mut values = pairs.filter(|(name, _)| name.trim_ascii().eq_ignore_ascii_case(parameter));
+    let (_, value) = values.next()?;
+    values.next().is_none().then_some(value.trim_ascii())
 }
 
 fn unquoted(text: &str) -> Option<&str> {
@@ -130,6 +139,22 @@ mod tests {
         for (text, expected) in cases {
             let expected = expected.map(|ip| ip.parse().unwrap());
             assert_eq!(parse(text.as_bytes(), AddressHeader::Forwarded), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_forwarded_says_whether_a_request_came_over_tls() {
+        for (text, expected) in [
+            ("for=192.0.2.43;proto=https", Some(true)),
+            ("Proto = \"HTTPS\" ;by=203.0.113.1", Some(true)),
+            ("for=unknown;proto=http", Some(false)),
+            ("for=192.0.2.43", None),
+            ("for=192.0.2.43;proto=ftp", None),
+            ("proto=https;proto=http", None),
+            ("proto=\"https", None),
+        ] {
+            assert_eq!(is_https(text.as_bytes(), AddressHeader::Forwarded), expected, "{text}");
+            assert_eq!(is_https(text.as_bytes(), AddressHeader::XForwardedFor), None, "{text}");
         }
     }
 

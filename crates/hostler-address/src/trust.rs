@@ -45,6 +45,9 @@ pub struct ClientAddress {
     /// The header did not lead to the client: an entry is not an address, or there are too many or too few entries. The
     /// address is the last one before the problem.
     pub doubtful: bool,
+    /// Whether the client's request came over TLS, as the proxy says that names the client (`proto` in `Forwarded`).
+    /// `None`: it does not say so.
+    pub https: Option<bool>,
 }
 
 /// Where a client's address was found.
@@ -77,7 +80,7 @@ impl ClientAddress {
             Peer::ProxyProtocol(ip) => (ip, AddressSource::ProxyProtocol),
         };
         // A socket for both families reports `::ffff:10.0.0.1`. This address is in no IPv4 network and in few databases.
-        Self { ip: ip.to_canonical(), source, peer_trusted: false, doubtful: false }
+        Self { ip: ip.to_canonical(), source, peer_trusted: false, doubtful: false, https: None }
     }
 }
 
@@ -100,6 +103,7 @@ impl Trust {
     ) -> ClientAddress {
         let mut client = ClientAddress { peer_trusted: true, ..peer };
         for entry in Entries::new(lines) {
+            client.https = entry.and_then(|entry| hop::is_https(entry, self.header));
             let Some(ip) = entry.and_then(|entry| hop::parse(entry, self.header)) else {
                 return ClientAddress { doubtful: true, ..client };
             };
@@ -123,6 +127,7 @@ impl Trust {
         let mut client = peer;
         let mut seen = 0;
         for entry in Entries::new(lines).take(hops) {
+            client.https = entry.and_then(|entry| hop::is_https(entry, self.header));
             let Some(ip) = entry.and_then(|entry| hop::parse(entry, self.header)) else {
                 return ClientAddress { doubtful: true, ..client };
             };

@@ -104,6 +104,28 @@ fn forwarded_is_another_header() {
 }
 
 #[test]
+fn the_proxy_that_names_the_client_says_whether_its_request_came_over_tls() {
+    let trusting = Trust { header: AddressHeader::Forwarded, ..trusting() };
+    let counting = Trust { header: AddressHeader::Forwarded, ..counting(2) };
+    for (line, walked, counted) in [
+        ("for=1.1.1.1;proto=https, for=10.0.0.2;proto=http", Some(true), Some(true)),
+        (
+            "for=6.6.6.6;proto=https, for=1.1.1.1;proto=http, for=10.0.0.2;proto=https",
+            Some(false),
+            Some(false),
+        ),
+        ("for=1.1.1.1, for=10.0.0.2;proto=https", None, None),
+        ("for=_hidden;proto=https, for=10.0.0.2;proto=http", Some(true), Some(true)),
+        // Too few entries: the request has not passed all proxies.
+        ("for=1.1.1.1;proto=https", Some(true), None),
+    ] {
+        assert_eq!(client(&trusting, "10.0.0.1", &[line]).https, walked, "{line}");
+        assert_eq!(client(&counting, "10.0.0.1", &[line]).https, counted, "{line}");
+    }
+    assert_eq!(client(&trusting, "198.51.100.7", &["for=1.1.1.1;proto=https"]).https, None);
+}
+
+#[test]
 fn a_very_long_header_is_read_only_up_to_a_limit() {
     let stranger = vec!["8.8.8.8"; 10_000].join(",");
     assert_eq!(shown(client(&trusting(), "10.0.0.1", &[&stranger])), "8.8.8.8 <- header");

@@ -255,8 +255,8 @@ impl Exchange {
     pub fn begin(&mut self, trust: &Trust) {
         self.reset();
         self.client = from_head::client(trust, self.peer(), &self.head.fields);
-        self.id = RequestId::of(&self.head.fields);
-        self.offer = from_head::offer(&self.head);
+        self.forwarded_proto = self.client.https.map(|tls| if tls { Scheme::Https } else { Scheme::Http });
+        (self.id, self.offer) = (RequestId::of(&self.head.fields), from_head::offer(&self.head));
     }
 
     /// The request has this route. The exchange counts on it even if a reload changes the table.

@@ -29,7 +29,7 @@ impl RegisteredRoute {
         // Gorouter trusts all clients in this. With `compat`, a balancer in front must be the only way to Hostler.
         exchange.client.peer_trusted |= compat;
         exchange.forwarded_proto = match settings.forwarded_proto {
-            ForwardedProto::Keep => None,
+            ForwardedProto::Keep => exchange.forwarded_proto,
             ForwardedProto::Sanitize => Some(exchange.scheme),
             ForwardedProto::Https => Some(Scheme::Https),
         };

@@ -36,6 +36,9 @@ fn tell_certificate(exchange: &mut Exchange) {
 
 /// Whether a trusted proxy has received the request over TLS. A redirect would then be a loop.
 fn came_by_https(exchange: &Exchange) -> bool {
+    if let Some(scheme) = exchange.forwarded_proto {
+        return scheme == Scheme::Https;
+    }
     let mut told = exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens);
     exchange.client.peer_trusted && told.next().is_some_and(|first| first.eq_ignore_ascii_case(b"https"))
 }

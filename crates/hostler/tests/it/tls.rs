@@ -230,6 +230,26 @@ async fn plain_requests_are_redirected_to_https_with_path_and_query() {
 }
 
 #[tokio::test]
+async fn a_proxy_that_says_https_in_forwarded_is_not_redirected_in_circles() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let proxies = "server.trusted_proxies = ['127.0.0.9']\nserver.client_ip_header = 'Forwarded'";
+    let site = started(&trust, &format!("{proxies}\n{ONE}\nredirect_http = true"), &app).await;
+    for (fields, status) in [
+        ("Forwarded: for=203.0.113.7;proto=https", 200),
+        ("Forwarded: for=203.0.113.7;proto=https, for=127.0.0.9;proto=http", 200),
+        ("Forwarded: for=203.0.113.7\r\nX-Forwarded-Proto: https", 200),
+        ("Forwarded: for=6.6.6.6;proto=https, for=203.0.113.7;proto=http", 308),
+        ("Forwarded: for=203.0.113.7;proto=http\r\nX-Forwarded-Proto: https", 308),
+    ] {
+        let mut proxy = site.connect_from("127.0.0.9").await;
+        proxy.send(format!("GET / HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n\r\n")).await;
+        proxy.answer().await.assert_status(status);
+    }
+    let told: Vec<_> = app.requests().iter().map(|seen| seen.field("x-forwarded-proto").unwrap()).collect();
+    assert_eq!(told, ["https"; 3]);
+}
+
+#[tokio::test]
 async fn a_redirect_to_https_uses_the_public_port() {
     let (trust, app) = (authority(), upstream().start().await);
     let config = format!("{ONE}\nredirect_http = true\npublic_port = 443");

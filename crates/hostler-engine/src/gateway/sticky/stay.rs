@@ -144,6 +144,7 @@ pub(super) fn set_cookie(name: &str, token: &str, same_site: SameSite, exchange:
 fn is_https(exchange: &Exchange) -> bool {
     let told = || exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens).next();
     let is_told = || told().is_some_and(|first| first.eq_ignore_ascii_case(b"https"));
+    let is_told = || exchange.client.https.unwrap_or_else(is_told);
     exchange.scheme == Scheme::Https || (exchange.client.peer_trusted && is_told())
 }
 
