@@ -1,4 +1,5 @@
-//! Parses one entry of a forwarding header as an address. Accepts only forms that every parser reads in the same way.
+//! Parses one entry of a forwarding header: an address, and in `Forwarded` the protocol. Accepts only forms that every
+//! parser reads in the same way.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

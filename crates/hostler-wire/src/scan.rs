@@ -1,5 +1,5 @@
-//! Finds the end of a head while its bytes arrive, and refuses bytes that could make two readers see two different ends.
-//! Knows no fields.
+//! Finds the end of a head while its bytes arrive, and refuses bytes that could make two readers see two different ends,
+//! or that begin no request. Knows no fields.
 
 use memchr::memchr_iter;
 

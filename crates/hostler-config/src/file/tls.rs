@@ -48,7 +48,7 @@ pub struct Tls {
     /// 15.4.9).
     ///
     /// It does not redirect a request if a trusted proxy says in `X-Forwarded-Proto` that the client has used
-    /// `https`.
+    /// `https`, or in `Forwarded` if that is `server.client_ip_header`.
     pub redirect_http: bool,
     /// The port in the URLs of `redirect_http`. Set it if clients reach `listen` by another port.
     #[schemars(with = "Count<1, 65535>", extend("x-default" = "the port of the first `listen`"))]
