@@ -20,8 +20,10 @@ pub(crate) fn parse(entry: &[u8], header: AddressHeader) -> Option<IpAddr> {
 pub(crate) fn is_https(entry: &[u8], header: AddressHeader) -> Option<bool> {
     let element = std::str::from_utf8(entry).ok().filter(|_| header == AddressHeader::Forwarded)?;
     let scheme = unquoted(value(element, "proto")?)?;
-    let is = |other: &str| scheme.eq_ignore_ascii_case(other);
-    (is("https") || is("http")).then(|| is("https"))
+    let is_one_of = |schemes: [&str; 2]| schemes.iter().any(|other| scheme.eq_ignore_ascii_case(other));
+    // Some proxies name the scheme of a WebSocket.
+    let is_https = is_one_of(["https", "wss"]);
+    (is_https || is_one_of(["http", "ws"])).then_some(is_https)
 }
 
 /// The value of a parameter of one element (RFC 7239 section 4). `None` if it is there twice, because parsers differ on
@@ -149,6 +151,8 @@ mod tests {
             ("for=192.0.2.43;proto=https", Some(true)),
             ("Proto = \"HTTPS\" ;by=203.0.113.1", Some(true)),
             ("for=unknown;proto=http", Some(false)),
+            ("for=192.0.2.43;proto=wss", Some(true)),
+            ("for=192.0.2.43;proto=ws", Some(false)),
             ("for=192.0.2.43", None),
             ("for=192.0.2.43;proto=ftp", None),
             ("proto=https;proto=http", None),

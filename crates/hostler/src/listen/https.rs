@@ -1,7 +1,7 @@
 //! Applies `[tls]` to requests of both protocols: redirects to HTTPS, `Strict-Transport-Security`, client certificates. Knows no sockets.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
-use hostler_engine::exchange::{Edit, Exchange, Scheme};
+use hostler_engine::exchange::{Edit, Exchange, Scheme, names_tls};
 use hostler_wire::{Name, ResponseHead, Whole, split_host, tokens};
 
 use super::Settings;
@@ -40,7 +40,7 @@ fn came_by_https(exchange: &Exchange) -> bool {
         return scheme == Scheme::Https;
     }
     let mut told = exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens);
-    exchange.client.peer_trusted && told.next().is_some_and(|first| first.eq_ignore_ascii_case(b"https"))
+    exchange.client.peer_trusted && told.next().is_some_and(names_tls)
 }
 
 /// A redirect that keeps the method and the body (RFC 9110 section 15.4.9). The host was checked: it contains no line break.

@@ -224,6 +224,9 @@ async fn plain_requests_are_redirected_to_https_with_path_and_query() {
     let mut proxy = site.connect_from("127.0.0.9").await;
     proxy.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-Proto: https\r\n\r\n").await;
     proxy.answer().await.assert_ok("ok");
+    // Traefik says this of a WebSocket.
+    proxy.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-Proto: wss\r\n\r\n").await;
+    proxy.answer().await.assert_ok("ok");
     let mut liar = site.connect().await;
     liar.send("GET / HTTP/1.1\r\nHost: a.test\r\nX-Forwarded-Proto: https\r\n\r\n").await;
     liar.answer().await.assert_status(308);

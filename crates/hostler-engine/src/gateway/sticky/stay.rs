@@ -9,7 +9,7 @@ use hostler_dispatch::{Lease, MemberId, MemberPreference};
 use hostler_wire::{Name, tokens};
 
 use super::read;
-use crate::exchange::{Edit, Exchange, Scheme};
+use crate::exchange::{Edit, Exchange, Scheme, names_tls};
 use crate::proxy::{Call, Endpoint, MOVED};
 
 /// How much of an answer is read to find the id of its session. The id is at the beginning.
@@ -143,7 +143,7 @@ pub(super) fn set_cookie(name: &str, token: &str, same_site: SameSite, exchange:
 /// Whether the client uses TLS: on its connection to Hostler, or to a trusted proxy in front.
 fn is_https(exchange: &Exchange) -> bool {
     let told = || exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens).next();
-    let is_told = || told().is_some_and(|first| first.eq_ignore_ascii_case(b"https"));
+    let is_told = || told().is_some_and(names_tls);
     let is_told = || exchange.client.https.unwrap_or_else(is_told);
     exchange.scheme == Scheme::Https || (exchange.client.peer_trusted && is_told())
 }
