@@ -4,9 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::tls::is_trusted_itself;
 
 /// TLS to one kind of servers, ready for use. Two values are equal if they were made from the same files. So a reload that changes
 /// nothing keeps connections and sessions.
@@ -23,7 +27,7 @@ pub struct ClientTls {
 /// Which certificates Hostler accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrustedAuthorities {
-    /// Those that one of these authorities has signed.
+    /// Those that one of these authorities has signed, and these themselves.
     Roots(Vec<CertificateDer<'static>>),
     /// Any certificate.
     Any,
@@ -48,16 +52,12 @@ impl ClientTls {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder =
             ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
-        let builder = match &trust {
-            TrustedAuthorities::Roots(certificates) => {
-                let mut roots = RootCertStore::empty();
-                certificates.iter().try_for_each(|certificate| roots.add(certificate.clone()))?;
-                builder.with_root_certificates(roots)
-            }
-            TrustedAuthorities::Any => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider)))
-            }
-        };
+        let mut roots = RootCertStore::empty();
+        if let TrustedAuthorities::Roots(certificates) = &trust {
+            certificates.iter().try_for_each(|certificate| roots.add(certificate.clone()))?;
+        }
+        let check = CertificateCheck { provider, trust: trust.clone(), roots };
+        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(check));
         let config = match &identity {
             Some(identity) => {
                 builder.with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())?
@@ -81,19 +81,35 @@ impl fmt::Debug for ClientTls {
     }
 }
 
-/// Accepts any certificate, if the server has its key.
+/// Accepts the certificates that are trusted, if the server has their keys.
 #[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
+struct CertificateCheck {
+    provider: Arc<CryptoProvider>,
+    trust: TrustedAuthorities,
+    /// The authorities in `trust`.
+    roots: RootCertStore,
+}
 
-impl ServerCertVerifier for Unverified {
+impl ServerCertVerifier for CertificateCheck {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
         _: &[u8],
-        _: UnixTime,
+        now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        if let TrustedAuthorities::Roots(trusted) = &self.trust {
+            let cert = ParsedCertificate::try_from(end_entity)?;
+            let algorithms = self.provider.signature_verification_algorithms.all;
+            let signed =
+                verify_server_cert_signed_by_trust_anchor(&cert, &self.roots, intermediates, now, algorithms);
+            match signed {
+                Err(error) if is_trusted_itself(&error, trusted, end_entity) => {}
+                signed => signed?,
+            }
+            verify_server_name(&cert, server_name)?;
+        }
         Ok(ServerCertVerified::assertion())
     }
 
@@ -103,7 +119,7 @@ impl ServerCertVerifier for Unverified {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -112,10 +128,10 @@ impl ServerCertVerifier for Unverified {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -35,6 +35,15 @@ pub fn authority() -> Authority {
     Authority { issuer, number }
 }
 
+/// A certificate for these names and addresses that has signed itself, and could be that of an authority: `openssl req -x509` makes such ones.
+pub fn self_signed(names: &[&str]) -> IssuedCertificate {
+    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    IssuedCertificate { cert: params.self_signed(&key).unwrap().pem(), key: key.serialize_pem() }
+}
+
 fn of_authority(number: usize) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));

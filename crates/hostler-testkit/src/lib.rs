@@ -38,7 +38,7 @@ mod tls;
 mod upstream;
 
 pub use answer::{ConnectionEnding, ReceivedAnswer};
-pub use authority::{Authority, IssuedCertificate, authority};
+pub use authority::{Authority, IssuedCertificate, authority, self_signed};
 pub use client::{Client, client, client_from, client_with_window, try_client, try_client_from};
 pub use eventually::{WAIT_LIMIT, eventually, within};
 pub use fault_proxy::{FaultProxy, LinkFault, fault_proxy};

@@ -53,8 +53,10 @@ impl HandshakeParts {
     }
 
     fn with_client(&self, verifier: &Arc<dyn ClientCertVerifier>) -> ServerConfig {
-        let SessionMemory { tickets, sessions, .. } = self.memory.clone();
-        let bound = Arc::new(CertificateBound::new(verifier.clone(), tickets, sessions, self.clock.clone()));
+        let SessionMemory { clients, tickets, sessions } = self.memory.clone();
+        let trusted = clients.map(|clients| clients.authorities).unwrap_or_default();
+        let bound = CertificateBound::new(verifier.clone(), trusted, tickets, sessions, self.clock.clone());
+        let bound = Arc::new(bound);
         let builder = self.builder.clone().with_client_cert_verifier(bound.clone());
         let mut config = builder.with_cert_resolver(self.shown.clone());
         config.ticketer = bound.clone();

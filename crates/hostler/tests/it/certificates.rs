@@ -1,7 +1,8 @@
 //! Certificates: which one is shown, what happens when files change, and client certificates.
 
 use hostler_testkit::{
-    IssuedCertificate, authority, client, eventually, tls_clients, tls_clients_of, tls_clients_with, upstream,
+    IssuedCertificate, authority, client, eventually, self_signed, tls_clients, tls_clients_of,
+    tls_clients_with, upstream,
 };
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use rustls::version::TLS12;
@@ -223,6 +224,24 @@ async fn clients_must_send_certificates_where_required() {
     // Without TLS there is no certificate, although the fields name one.
     site.send("GET / HTTP/1.1\r\nHost: a.test\r\nClient-Cert: :bGll:\r\n\r\n").await.assert_ok("ok");
     assert_eq!(app.requests()[2].field("client-cert"), None);
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_client_that_is_trusted_itself_is_accepted() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let (known, stranger) = (self_signed(&["me"]), self_signed(&["me"]));
+    let plan = secured(&trust, &format!("{ONE}\nclient_ca = 'ca.pem'"));
+    std::fs::write(plan.folder().join("ca.pem"), &known.cert).unwrap();
+    let site = plan.with("app", &app).start().await;
+    let clients = tls_clients_with(&known, &trust);
+    for is_resumed in [false, true] {
+        let mut client = clients.connect("a.test", site.tls_address()).await;
+        client.get("/").await.assert_ok("ok");
+        assert_eq!(client.is_resumed(), is_resumed);
+    }
+    let mut client = tls_clients_with(&stranger, &trust).connect("a.test", site.tls_address()).await;
+    assert_eq!(client.refused().await, "");
+    failed(&site, "bad_client_certificate").await;
 }
 
 #[tokio::test]

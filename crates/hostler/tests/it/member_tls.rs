@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use hostler_testkit::{
-    Authority, IssuedCertificate, Site, SitePlan, Step, authority, no_upstream, ok, request, text, upstream,
+    Authority, IssuedCertificate, Site, SitePlan, Step, authority, no_upstream, ok, request, self_signed,
+    text, upstream,
 };
 use rustls::ServerConfig;
 use rustls::version::TLS12;
@@ -100,6 +101,22 @@ async fn with_verify_off_every_certificate_is_accepted() {
     let app = upstream().over_tls(authority().vouched_for(&["x.test"]).for_server(None)).start().await;
     let site = site("[pools.app.tls]\nverify = false").with("app", &app).start().await;
     site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_trusted_itself_is_accepted() {
+    let own = self_signed(&["127.0.0.1"]);
+    let app = upstream().over_tls(own.for_server(None)).start().await;
+    let trusting = |cert: &str, keys: &str| {
+        let plan = site(&format!("{SHORT_QUEUE_TIMEOUT}[pools.app.tls]\nca = \"ca.pem\"\n{keys}"));
+        write(plan.folder(), "ca.pem", cert);
+        plan.with("app", &app).start()
+    };
+    trusting(&own.cert, "").await.get("/").await.assert_ok("ok");
+    let named = trusting(&own.cert, "server_name = \"other.test\"\n").await;
+    refused(&named, "member_wrong_name").await;
+    let stranger = trusting(&self_signed(&["127.0.0.1"]).cert, "").await;
+    refused(&stranger, "member_untrusted").await;
 }
 
 #[tokio::test]
