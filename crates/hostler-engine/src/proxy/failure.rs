@@ -157,6 +157,8 @@ impl TlsFault {
     /// Why a handshake failed.
     pub(super) fn of_handshake(error: io::Error) -> Failure {
         match inner(&error) {
+            // A member with rustls says so if it has no certificate for this name, or for a client that names none.
+            Some(inner @ Error::AlertReceived(AlertDescription::AccessDenied)) => Self::Handshake.with(inner),
             Some(inner) => Self::of(inner).with(inner),
             None => Self::Handshake.with(error),
         }

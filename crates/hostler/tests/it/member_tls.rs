@@ -1,13 +1,15 @@
 //! TLS to members: which certificates are trusted, what is logged about others, and that everything else is as in plain text.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use hostler_testkit::{
     Authority, IssuedCertificate, Site, SitePlan, Step, authority, no_upstream, ok, request, self_signed,
     text, upstream,
 };
 use rustls::ServerConfig;
-use rustls::version::TLS12;
+use rustls::server::ResolvesServerCertUsingSni;
+use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -187,6 +189,15 @@ async fn a_member_in_http2_that_requires_a_client_certificate_has_the_same_error
     let site = trusting(&trust, &config).with_member("app", member.address()).start().await;
     refused(&site, "member_wants_certificate").await;
     assert_eq!(member.requests(), 0);
+}
+
+#[tokio::test]
+async fn a_member_without_a_certificate_for_the_name_wants_none_of_hostler() {
+    let builder = ServerConfig::builder_with_protocol_versions(&[&TLS13]).with_no_client_auth();
+    let config = builder.with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+    let app = upstream().over_tls(config).start().await;
+    let site = trusting(&authority(), SHORT_QUEUE_TIMEOUT).with("app", &app).start().await;
+    assert!(refused(&site, "member_handshake").await.contains("AccessDenied"));
 }
 
 #[tokio::test]
