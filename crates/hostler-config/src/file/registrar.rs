@@ -14,6 +14,9 @@ pub struct Registrar {
     ///
     /// `tls://` in place of `nats://` means TLS. Hostler reconnects for ever. Without a connection, the routes stay
     /// as they are.
+    ///
+    /// An address may contain the login, such as `nats://user:password@10.0.2.1:4222`, or a token in place of both.
+    /// Hostler uses it for all servers. It does not count if `user` or `token` is set.
     pub nats: OneOrMany<NatsAddress>,
     /// The user at the NATS servers.
     #[schemars(with = "String", extend("x-default" = "none"))]

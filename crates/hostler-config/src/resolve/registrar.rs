@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use async_nats::ServerAddr;
+use percent_encoding::percent_decode_str;
+
 use super::Resolver;
 use super::pool::QUEUE_LIMIT;
 use crate::client_tls::{ClientTls, TrustedAuthorities};
@@ -99,16 +102,16 @@ impl Resolver<'_> {
             self.refuse(path, "nats is missing; write for example nats = [\"nats://127.0.0.1:4222\"]");
         }
         Nats {
+            login: self.login(path, written, &servers),
             servers,
-            login: self.login(path, written),
             tls: written.nats_tls.as_ref().map(|tls| self.nats_tls(&path.key("nats_tls"), tls)),
             ping_interval: written.ping_interval.0.min(longest_ping_interval(written)),
         }
     }
 
-    fn login(&mut self, path: &KeyPath, written: &file::Registrar) -> NatsLogin {
+    fn login(&mut self, path: &KeyPath, written: &file::Registrar, servers: &[ServerAddr]) -> NatsLogin {
         match (&written.user, &written.password, &written.token) {
-            (None, None, None) => NatsLogin::None,
+            (None, None, None) => self.login_in_addresses(path, servers),
             (None, None, Some(token)) => NatsLogin::Token(token.clone()),
             (Some(user), password, None) => {
                 let password = password.clone().unwrap_or(Secret(String::new()));
@@ -126,6 +129,19 @@ impl Resolver<'_> {
                 NatsLogin::None
             }
         }
+    }
+
+    /// The NATS library reads no login from an address, and has one login for all servers.
+    fn login_in_addresses(&mut self, path: &KeyPath, servers: &[ServerAddr]) -> NatsLogin {
+        let mut logins = servers.iter().filter_map(login_in);
+        let Some(login) = logins.next() else { return NatsLogin::None };
+        if logins.any(|other| other != login) {
+            self.refuse(
+                &path.key("nats"),
+                "the addresses have different logins, and Hostler needs one for all servers",
+            );
+        }
+        login
     }
 
     /// Reports errors of the files now. NATS reads them at each connection, so that new files work without a reload.
@@ -154,4 +170,14 @@ impl Resolver<'_> {
         }
         self.member_tls(&path, written)
     }
+}
+
+/// The login in an address. As in other NATS clients, a name without a password is a token.
+fn login_in(server: &ServerAddr) -> Option<NatsLogin> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let user = decoded(server.username()?);
+    Some(match server.password() {
+        Some(password) => NatsLogin::User { user, password: Secret(decoded(password)) },
+        None => NatsLogin::Token(Secret(user)),
+    })
 }

@@ -87,7 +87,7 @@ pub struct Advertise {
 pub struct Nats {
     /// At least one.
     pub servers: Vec<ServerAddr>,
-    /// The login.
+    /// The login: that of the keys, or that in the addresses.
     pub login: NatsLogin,
     /// `None`: TLS only for addresses with `tls://`.
     pub tls: Option<NatsTls>,
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Nats {
 /// The login at the NATS servers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NatsLogin {
-    /// No login, or the address contains it.
+    /// No login.
     None,
     /// A user.
     User {

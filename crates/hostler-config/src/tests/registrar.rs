@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 
 use super::site;
-use crate::NatsLogin;
+use crate::{NatsLogin, Secret};
 
 fn check(keys: &str, expected: Expect) {
     site(&format!("[registrar]\n{keys}")).says(expected);
@@ -41,6 +41,25 @@ fn a_secret_in_a_variable_is_used_and_never_printed() {
     let config = site.config();
     assert!(!format!("{config:?}").contains("s3cret"));
     assert!(matches!(config.registrar.unwrap().nats.login, NatsLogin::Token(token) if token.0 == "s3cret"));
+}
+
+#[test]
+fn the_login_in_an_address_counts_unless_a_key_has_one() {
+    let login = |keys: &str| site(&format!("[registrar]\n{keys}")).config().registrar.unwrap().nats.login;
+    let user =
+        |user: &str, password: &str| NatsLogin::User { user: user.into(), password: Secret(password.into()) };
+    let in_both = "nats = ['nats://app:s3cr%3Aet@a', 'tls://app:s3cr%3Aet@b']";
+    assert_eq!(login(in_both), user("app", "s3cr:et"));
+    assert_eq!(login("nats = ['a', 'nats://app:p@b']"), user("app", "p"));
+    assert_eq!(login("nats = 'nats://t0ken@a'"), NatsLogin::Token(Secret("t0ken".into())));
+    assert_eq!(login("nats = 'nats://app:p@a'\nuser = 'u'\npassword = 'q'"), user("u", "q"));
+    assert_eq!(login("nats = 'nats://app:p@a'\ntoken = 't'"), NatsLogin::Token(Secret("t".into())));
+    check(
+        "nats = ['nats://app:s3cret@a', 'nats://app:0ther@b']",
+        expect![
+            "hostler.toml:2:8: registrar.nats: the addresses have different logins, and Hostler needs one for all servers"
+        ],
+    );
 }
 
 #[test]

@@ -21,8 +21,10 @@ pub(super) fn take_workers_before(environment: &mut Environment) -> BTreeMap<Str
 
 /// What is for Hostler alone: its admin token, with which an app could give orders; the secrets of its configuration; and the variables with which
 /// systemd talks to the service. An app that used those would say that Hostler is ready, stops, or lives.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     ADMIN_TOKEN_VARIABLE,
+    // An address may have a password.
+    "HOSTLER_REGISTRAR_NATS",
     "HOSTLER_REGISTRAR_PASSWORD",
     "HOSTLER_REGISTRAR_TOKEN",
     "HOSTLER_TRACES_HEADERS",

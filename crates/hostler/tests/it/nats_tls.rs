@@ -1,4 +1,4 @@
-//! The connection to NATS: over TLS, with a certificate and a password, which are in no log.
+//! The connection to NATS: over TLS, with a certificate and a password, which are in no log. Also with a login in the address.
 
 use hostler_testkit::{authority, nats};
 
@@ -35,4 +35,16 @@ async fn nats_is_spoken_to_over_tls_with_a_certificate_and_a_password() {
         site.says(said).await;
         assert!(site.lines().iter().all(|line| !line.contains(password)), "no secret is told");
     }
+}
+
+#[tokio::test]
+async fn the_login_may_be_in_the_address_of_the_server() {
+    let plan = nats().config("authorization { user: hostler, password: \"s3cr:et\" }");
+    let Some(nats) = plan.start().await else { return };
+    let address = nats.address();
+    let config =
+        format!("[registrar]\nnats = \"nats://hostler:s3cr%3Aet@{address}\"\nstart_delay = \"0s\"\n");
+    let site = site(&config).start().await;
+    site.says("nats: connected").await;
+    assert!(site.lines().iter().all(|line| !line.contains("s3cr")), "no secret is told");
 }
