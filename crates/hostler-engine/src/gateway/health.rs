@@ -20,7 +20,7 @@ pub enum HealthProbe {
     Live,
     /// Whether all pools that count have had a ready member at the same time, at least once since the start.
     Startup,
-    /// Whether Hostler takes new clients, and all pools that count have a ready member.
+    /// Whether Hostler takes new clients, may have routes, and all pools that count have a ready member.
     Ready,
     /// Like `Ready`, for one pool that a route uses.
     Pool(String),
@@ -42,6 +42,8 @@ pub struct Health {
     connections: Arc<Connections>,
     /// None before the first routes are in force.
     pools: ArcSwapOption<Vec<Watched>>,
+    /// There are no routes, because no program could register one yet.
+    waits_for_routes: AtomicBool,
     has_started: AtomicBool,
     asked: AtomicU64,
     failed: AtomicU64,
@@ -78,6 +80,7 @@ impl Health {
         Self {
             connections,
             pools: ArcSwapOption::empty(),
+            waits_for_routes: AtomicBool::new(false),
             has_started: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -87,6 +90,11 @@ impl Health {
     /// Sets the pools that routes use.
     pub fn watch(&self, pools: Vec<Watched>) {
         self.pools.store(Some(Arc::new(pools)));
+    }
+
+    /// Sets whether all routes are still to come from other programs: until then, clients get only refusals.
+    pub fn set_waits_for_routes(&self, waits: bool) {
+        self.waits_for_routes.store(waits, Ordering::Relaxed);
     }
 
     /// Runs one check and counts it. None: there is no such pool.
@@ -127,7 +135,9 @@ impl Health {
     }
 
     fn ready(&self) -> Result<(), Vec<String>> {
-        none(self.ending().into_iter().chain(self.missing()).collect())
+        let waits = self.waits_for_routes.load(Ordering::Relaxed);
+        let waits = waits.then(|| "starting: no program could register a route yet".to_owned());
+        none(self.ending().into_iter().chain(waits).chain(self.missing()).collect())
     }
 
     fn started(&self) -> Result<(), Vec<String>> {

@@ -80,6 +80,8 @@ pub(super) struct Registering {
     pub told: Vec<ToldName>,
     start_delay: Duration,
     is_successor: bool,
+    /// Routes are accepted, and none has come from a predecessor.
+    lacks_routes: bool,
     /// The requests of all registered routes.
     counters: Arc<Counters>,
     /// Their times.
@@ -129,21 +131,45 @@ impl Registering {
         let publish = Box::new(move |changed| table.register(changed));
         let registrar =
             accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
-        let is_successor = known.is_some();
-        Some(Self { registrar, tables, connection, told, start_delay, is_successor, counters, meter })
+        let (is_successor, lacks_routes) = (known.is_some(), accept && known.unwrap_or_default().is_empty());
+        Some(Self {
+            registrar,
+            tables,
+            connection,
+            told,
+            start_delay,
+            is_successor,
+            lacks_routes,
+            counters,
+            meter,
+        })
     }
 
     /// Waits for the connection to NATS, for [`TIME_LIMIT`] at most, and then until clients have had the time to register. A successor
-    /// waits for its subscription: what it cannot hear yet, the predecessor must tell it.
+    /// waits for its subscription: what it cannot hear yet, the predecessor must tell it. If there is no connection by then, Hostler begins
+    /// without registered routes.
     pub async fn filled(&self) {
         if let (true, Some(registrar)) = (self.is_successor, &self.registrar) {
             let _ = tokio::time::timeout(TIME_LIMIT, registrar.subscribed()).await;
         }
-        if self.start_delay.is_zero() {
-            return;
+        if !self.start_delay.is_zero() {
+            let _ = tokio::time::timeout(TIME_LIMIT, self.connection.up()).await;
+            tokio::time::sleep(self.start_delay).await;
         }
-        let _ = tokio::time::timeout(TIME_LIMIT, self.connection.up()).await;
-        tokio::time::sleep(self.start_delay).await;
+        if self.lacks_routes && !self.connection.was_up() {
+            self.fill_later();
+        }
+    }
+
+    /// NATS is away, so no program could register a route. Balancers must not send clients here until one could.
+    fn fill_later(&self) {
+        let Self { tables, connection, start_delay, .. } = self.clone();
+        tables.wait_for_registrations(true);
+        tokio::spawn(async move {
+            connection.up().await;
+            tokio::time::sleep(start_delay).await;
+            tables.wait_for_registrations(false);
+        });
     }
 
     /// Waits until everything is read that the NATS server had before the successor subscribed.

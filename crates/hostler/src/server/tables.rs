@@ -51,6 +51,9 @@ impl Tables {
     /// Replaces all configured routes.
     pub fn configure(&self, routes: Vec<(MatchPattern, Arc<Route>)>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !routes.is_empty() {
+            self.gateway.health.set_waits_for_routes(false);
+        }
         parts.configured.clear();
         for (pattern, route) in routes {
             parts.configured.entry(pattern.host).or_default().push((pattern.path, route));
@@ -61,6 +64,12 @@ impl Tables {
         hosts.into_iter().for_each(|host| table.set(host.as_ref(), parts.paths(host.as_ref())));
         self.tell(&mut parts);
         self.swap(table);
+    }
+
+    /// Sets whether no program could register a route yet. Without configured routes, Hostler is not ready until one could.
+    pub fn wait_for_registrations(&self, waits: bool) {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.gateway.health.set_waits_for_routes(waits && parts.configured.is_empty());
     }
 
     /// Replaces the registered routes of these hosts. Other hosts stay unchanged.

@@ -1,7 +1,8 @@
 //! NATS is away, hangs or rejects Hostler: registered routes stay, and the log says why.
 
-use hostler_testkit::{NatsServer, eventually, nats, upstream};
+use hostler_testkit::{NatsServer, Site, eventually, nats, upstream};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::registrar::{answers, client, registration, say, site_on};
 use crate::site;
@@ -43,4 +44,26 @@ async fn the_log_says_why_there_is_no_connection_again() {
     std::fs::write(file, password("second")).unwrap();
     nats.start_again().await;
     site.says(": authorization violation; trying again").await;
+}
+
+#[tokio::test]
+async fn a_router_that_has_not_reached_nats_is_not_ready_without_routes_of_its_own() {
+    let Some(mut nats) = nats().start().await else { return };
+    nats.stop();
+    let app = upstream().start().await;
+    let registrar = format!("[registrar]\nnats = \"{}\"\nstart_delay = \"0s\"\n", nats.url());
+    let routes = format!(
+        "routes = [{{ match = \"*\", pool = \"app\" }}]\npools.app.members = [\"{}\"]\n",
+        app.address()
+    );
+    let (alone, beside) =
+        (site(&registrar).start().await, site(&format!("{routes}{registrar}")).start().await);
+    let health = async |site: &Site| {
+        site.send("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await.status
+    };
+    assert_eq!((health(&alone).await, health(&beside).await), (503, 200));
+    let why = &alone.status().await["health"]["why"];
+    assert_eq!(*why, json!(["starting: no program could register a route yet"]));
+    nats.start_again().await;
+    eventually("it to be ready", async || (health(&alone).await == 200).then_some(())).await;
 }
