@@ -52,7 +52,11 @@ impl Resolver<'_> {
     fn warn_of_a_small_spool(&mut self, config: &Config) {
         let stored = config.routes.iter().filter(|route| route.buffer == Buffer::Full);
         let stored = stored.filter(|route| matches!(route.target, Target::Pool { .. }));
-        let longest = stored.map(|route| route.max_body_size).max().unwrap_or_default();
+        let registrar = config.registrar.as_ref().filter(|registrar| registrar.accept);
+        let registered = registrar.filter(|registrar| registrar.buffer == Buffer::Full);
+        let limits = stored.map(|route| route.max_body_size);
+        let limits = limits.chain(registered.map(|registrar| registrar.max_body_size));
+        let longest = limits.max().unwrap_or_default();
         let path = KeyPath::of("server.spool_size");
         let room = config.server.body_memory.saturating_add(config.server.spool_size / 2);
         if longest > room && self.document.is_written(&path) {

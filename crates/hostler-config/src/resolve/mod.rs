@@ -58,7 +58,7 @@ impl Resolver<'_> {
         self.check_listeners(&server, tls.as_ref());
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         self.warn_of_lone_folders(&routes);
-        server.spool_size = spool_size(&file.server, &routes);
+        server.spool_size = spool_size(&file, &routes);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);
         self.warn_of_own_members(&pools, &server, tls.as_ref());
@@ -139,8 +139,9 @@ impl Resolver<'_> {
 }
 
 /// The value as written, or room for a few of the longest bodies.
-fn spool_size(written: &super::file::Server, routes: &[Route]) -> u64 {
-    let longest = routes.iter().map(|route| route.max_body_size).max();
-    let longest = longest.unwrap_or_default().max(written.max_body_size.0);
-    written.spool_size.map_or(SPOOL_SIZE.max(longest.saturating_mul(4)), |size| size.0)
+fn spool_size(file: &File, routes: &[Route]) -> u64 {
+    let registered = file.registrar.as_ref().and_then(|registrar| registrar.max_body_size);
+    let limits = routes.iter().map(|route| route.max_body_size).chain(registered.map(|size| size.0));
+    let longest = limits.max().unwrap_or_default().max(file.server.max_body_size.0);
+    file.server.spool_size.map_or(SPOOL_SIZE.max(longest.saturating_mul(4)), |size| size.0)
 }

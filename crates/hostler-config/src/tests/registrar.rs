@@ -63,6 +63,18 @@ fn the_login_in_an_address_counts_unless_a_key_has_one() {
 }
 
 #[test]
+fn temporary_files_have_room_for_the_bodies_of_registered_routes() {
+    let spool = |keys: &str| site(&format!("[registrar]\nnats = 'a'\n{keys}")).config().server.spool_size;
+    assert_eq!((spool(""), spool("max_body_size = '1 GiB'")), (1 << 30, 4 << 30));
+    check(
+        "nats = 'a'\nmax_body_size = '1 GiB'\n[server]\nspool_size = '1 GiB'",
+        expect![
+            "hostler.toml:5:14: server.spool_size: one connection can take half of it, 512 MiB, and max_body_size allows 1 GiB: longer bodies are refused"
+        ],
+    );
+}
+
+#[test]
 fn contradictory_keys_are_reported() {
     check(
         "",
