@@ -32,7 +32,10 @@ impl Shard {
         if let Some(answer) = self.answer_early(client.settings(), exchange) {
             return Ok(Answer::Whole(answer));
         }
-        self.admit(client.settings(), exchange)?;
+        if let Err(refusal) = self.admit(client.settings(), exchange) {
+            // Neither does one of a balancer, whose path may be any.
+            return self.gateway.health_check(exchange).map(Answer::Whole).ok_or_else(|| refusal.into());
+        }
         self.gateway.answer(exchange, client, self.index).await
     }
 

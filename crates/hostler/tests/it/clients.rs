@@ -259,6 +259,20 @@ async fn the_limits_of_a_client_can_be_turned_off() {
 }
 
 #[tokio::test]
+async fn the_limit_of_requests_does_not_hold_for_the_health_check_of_a_balancer() {
+    let app = upstream().holds_requests().start().await;
+    let keys = "server.client_requests = 1\npools.app.concurrency = 1\nplatform.secure_cookies = true";
+    let site = in_front_of(&app, keys).await;
+    let mut one = site.begin("/1").await;
+    site.settles("app", 1, 0).await;
+    let check = "GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n";
+    site.send(check).await.assert_ok("ok\n");
+    site.get("/2").await.assert_refused(429, "client_requests");
+    app.release_all();
+    one.answer().await.assert_ok("/1");
+}
+
+#[tokio::test]
 async fn a_tunnel_counts_as_a_request_of_its_client() {
     let app = upstream()
         .answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: any\r\n\r\n")
