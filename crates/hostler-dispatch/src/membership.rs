@@ -72,6 +72,11 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.shared.lock().roster.totals().members
     }
 
+    /// Whether a member is healthy, as far as its health checks tell. An ejected one counts: it may serve the next request.
+    pub fn has_healthy_member(&self) -> bool {
+        self.shared.lock().roster.present().any(|member_state| !member_state.unhealthy)
+    }
+
     /// The number of members that are healthy and not ejected. One that has just ended a request without an answer counts, too: it gets no
     /// requests only for a moment, and clients could repeat such requests so that it would hardly ever count.
     pub fn reachable_members(&self) -> usize {

@@ -40,7 +40,8 @@ section! {
         /// `["shop.example.com"]`.
         ///
         /// The routers listen to the NATS servers of `[registrar]`: other Hostlers, or Cloud Foundry's gorouter. The
-        /// pool is registered while a worker is ready. Before Hostler stops accepting clients, it unregisters the pool.
+        /// pool is registered while a worker is ready, or a member is healthy (`health_check`). Before Hostler stops
+        /// accepting clients, it unregisters the pool.
         pub announce: OneOrMany<Announced> = OneOrMany(Vec::new()),
         /// The protocol that Hostler uses to `members`. To workers it always uses HTTP/1.1.
         pub protocol: MemberProtocol = MemberProtocol::Http1,

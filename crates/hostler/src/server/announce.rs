@@ -33,14 +33,14 @@ fn former(running: &RunningServer, at: &Advertise) -> Vec<ToldName> {
     told.filter(|told| !told.is_at(at) || !is_announced(told)).cloned().collect()
 }
 
-/// Only pools with a ready worker and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.
+/// Only pools with a ready worker or a healthy member and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.
 fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
     let Some(running) = running.upgrade() else { return Vec::new() };
     if running.connections().is_end_announced() {
         return Vec::new();
     }
     let pools = running.pools.load();
-    let can_serve = |pool: &RunningPool| pool.pool.members() > 0 || pool.pool.is_asleep();
+    let can_serve = |pool: &RunningPool| pool.pool.has_healthy_member() || pool.pool.is_asleep();
     let ready = pools.iter().filter(|pool| !pool.settings.announce.is_empty() && can_serve(pool));
     ready
         .flat_map(|pool| pool.settings.announce.iter().map(|name| (pool.name.clone(), name.clone())))

@@ -1,10 +1,12 @@
 //! The announcement of pools to routers, over a real NATS server: when it starts and ends, and what it says.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
-use hostler_testkit::{NatsServer, Site, eventually, nats, upstream, within};
+use hostler_testkit::{NatsServer, Site, eventually, nats, ok, text, upstream, within};
 use serde_json::{Value, json};
 
 use crate::{in_front_of, site};
@@ -170,6 +172,27 @@ async fn only_ready_pools_are_announced_and_a_reload_unregisters_removed_names()
     site.hang_up();
     let gone = next(&mut ear, "router.unregister").await;
     assert_eq!(gone["uris"], json!(["shop.test"]), "a reload takes back what is announced no more");
+}
+
+#[tokio::test]
+async fn a_pool_whose_members_are_all_unhealthy_is_unregistered_until_one_is_healthy() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let health = Arc::new(AtomicBool::new(true));
+    let seen = health.clone();
+    let script = move || match seen.load(Ordering::Relaxed) {
+        true => ok("fine"),
+        false => text("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"),
+    };
+    let app = upstream().script(move |_| script()).start().await;
+    let check = "pools.app.health_check = { path = '/up', interval = '50ms', timeout = '5s', unhealthy = 2, healthy = 2 }";
+    let _site = in_front_of(&app, &format!("{}{check}\n", config(&nats))).await;
+    let message = next(&mut ear, "router.register").await;
+    health.store(false, Ordering::Relaxed);
+    let gone = next(&mut ear, "router.unregister").await;
+    assert_eq!((&gone["uris"], &gone["port"]), (&message["uris"], &message["port"]));
+    health.store(true, Ordering::Relaxed);
+    next(&mut ear, "router.register").await;
 }
 
 #[tokio::test]
