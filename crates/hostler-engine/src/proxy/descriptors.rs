@@ -1,10 +1,19 @@
-//! Keeps a part of the file descriptors of the process from connections to members. Knows no members.
+//! Keeps a part of the file descriptors of the process from connections to members, and tells when a request waits for one. Knows no
+//! members.
 
 use std::os::fd::AsRawFd;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::{Resource, getrlimit};
+use tokio::sync::Notify;
+
+/// A request waits for a descriptor. It says so again and again until there is one.
+static WANTED: Notify = Notify::const_new();
+
+/// While requests wait for descriptors, idle connections are looked for at this interval.
+pub const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
 /// The part of all descriptors that is kept, as a divisor: a sixth. New clients, the admin listener, starting workers and files need them.
 const PART: u64 = 6;
@@ -30,6 +39,16 @@ pub(super) fn has_room() -> bool {
         Ok(socket) => u64::try_from(socket.as_raw_fd()).is_ok_and(|number| number < limit),
         Err(_) => false,
     }
+}
+
+/// Says that a request waits for a descriptor.
+pub(super) fn want() {
+    WANTED.notify_waiters();
+}
+
+/// Waits until a request waits for a descriptor. Idle connections to members may have some (`Endpoint::make_room`).
+pub async fn descriptor_wanted() {
+    WANTED.notified().await;
 }
 
 #[cfg(test)]

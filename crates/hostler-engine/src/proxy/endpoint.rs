@@ -179,6 +179,19 @@ impl Endpoint {
         }
     }
 
+    /// Closes connections that have been idle for a moment, because a request to some member waits for a descriptor. Those to a worker of our
+    /// own stay: descriptors are kept for them.
+    pub fn make_room(&self, thread: usize) {
+        if self.is_ours() {
+            return;
+        }
+        let (now, most) = (Instant::now(), Some(Self::SAFE_IDLE));
+        self.idle(thread).retain_mut(|Parked(connection)| self.is_of_use(connection, now, most));
+        if let Some(http2_connections) = self.http2_connections.get(thread) {
+            http2_connections.prune(Self::SAFE_IDLE);
+        }
+    }
+
     fn is_of_use(&self, connection: &mut MemberConnection, now: Instant, most: Option<Duration>) -> bool {
         self.max_age.is_none_or(|max_age| connection.age(now) <= max_age) && connection.is_fresh(now, most)
     }

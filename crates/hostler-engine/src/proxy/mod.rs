@@ -54,6 +54,7 @@ pub use call_ending::CallEnding;
 pub use call_settings::CallSettings;
 pub use checked::Checked;
 pub use connector::{Connector, MemberProtocol, MemberTls};
+pub use descriptors::{ROOM_PAUSE, descriptor_wanted};
 pub use ending::{ALONE_TIME, CallRemains};
 pub use endpoint::{Endpoint, MemberNews, OnHang, OwnWorker};
 pub use failure::{Failure, TlsFault};
@@ -233,6 +234,7 @@ async fn wait_for_descriptor(
         if Instant::now() >= until {
             return Err(Failure::NoDescriptor(Errno::MFILE));
         }
+        descriptors::want();
         sleep(PAUSE).await;
         if let Some(idle) = lease.checkout(thread, is_repeatable(exchange), Instant::now()) {
             return Ok(Some(idle));

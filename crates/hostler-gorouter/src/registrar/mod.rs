@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hostler_config::HostPattern;
+use hostler_engine::proxy::{ROOM_PAUSE, descriptor_wanted};
 use key::RouteKey;
 use log::RegistrarLog;
 use pools::{AddressFailed, Pools};
@@ -235,7 +236,7 @@ impl RegistrarLoop {
         for ticks in [&mut pruning, &mut sweeping] {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
-        let mut due: Option<Instant> = None;
+        let (mut due, mut room_made) = (None::<Instant>, None::<Instant>);
         loop {
             if due.is_none() && !registrar.state().touched.is_empty() {
                 due = Some(Instant::now() + PUBLISH_DELAY);
@@ -254,6 +255,12 @@ impl RegistrarLoop {
                     registrar.state().prune(connection, was_due);
                 }
                 _ = sweeping.tick() => registrar.state().sweep(self.threads),
+                () = descriptor_wanted() => {
+                    if room_made.is_none_or(|at| at.elapsed() >= ROOM_PAUSE) {
+                        room_made = Some(Instant::now());
+                        registrar.state().make_room(self.threads);
+                    }
+                }
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     due = None;
                     registrar.state().publish();

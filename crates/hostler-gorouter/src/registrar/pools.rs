@@ -187,6 +187,13 @@ impl Pools {
         }
     }
 
+    /// Closes idle connections, because a request waits for a descriptor.
+    pub fn make_room(&self, thread: usize) {
+        for room in self.rooms.values() {
+            room.members.values().for_each(|membership| membership.endpoint().make_room(thread));
+        }
+    }
+
     pub fn dismiss_tunnels(&self) {
         self.rooms.values().for_each(|room| room.pool.dismiss_tunnels());
     }

@@ -174,6 +174,11 @@ impl RegistrarState {
         self.pools.sweep();
     }
 
+    /// A request waits for a descriptor, which an idle connection may have.
+    pub fn make_room(&self, threads: usize) {
+        (0..threads).for_each(|thread| self.pools.make_room(thread));
+    }
+
     pub fn publish(&mut self) {
         if self.touched.is_empty() {
             return;

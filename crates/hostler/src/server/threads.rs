@@ -9,6 +9,7 @@ use hostler_coding::Allowance;
 use hostler_engine::exchange::Sweep;
 use hostler_engine::gateway::Gateway;
 use hostler_engine::journal::Journal;
+use hostler_engine::proxy::{ROOM_PAUSE, descriptor_wanted};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -109,13 +110,22 @@ async fn prune(sources: Arc<Sources>, thread: usize) {
     let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        let makes_room = tokio::select! {
+            _ = ticks.tick() => false,
+            () = descriptor_wanted() => true,
+        };
         let pools = sources.pools.load_full();
         for (index, source) in pools.iter().enumerate() {
-            source.pool.each_endpoint(|endpoint| endpoint.prune(thread));
+            source.pool.each_endpoint(|endpoint| match makes_room {
+                true => endpoint.make_room(thread),
+                false => endpoint.prune(thread),
+            });
             if index % POOLS_AT_ONCE == POOLS_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
+        }
+        if makes_room {
+            tokio::time::sleep(ROOM_PAUSE).await;
         }
     }
 }

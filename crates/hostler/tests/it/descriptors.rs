@@ -204,6 +204,25 @@ async fn without_descriptors_for_members_the_refusal_says_so_and_no_member_is_pu
 }
 
 #[tokio::test]
+async fn idle_connections_to_many_members_make_room_for_others() {
+    const FEW: u64 = 256;
+    let app = upstream().start().await;
+    // Each pool keeps its own connection to the member.
+    let pool = |number: usize| {
+        let member = app.address();
+        format!(
+            "[pools.p{number}]\nmembers = ['{member}']\nconcurrency = 1\n[[routes]]\nmatch = '/{number}'\npool = 'p{number}'\n"
+        )
+    };
+    let config: String = (0..FEW as usize).map(pool).collect();
+    let site = site(&config).with_open_files(FEW, FEW).start().await;
+    let mut client = site.connect().await;
+    for number in 0..FEW {
+        client.get(&format!("/{number}")).await.assert_ok("ok");
+    }
+}
+
+#[tokio::test]
 async fn requests_that_wait_in_members_leave_descriptors_for_others() {
     const FEW: u64 = 256;
     const HELD: usize = 120;

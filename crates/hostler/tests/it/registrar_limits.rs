@@ -158,6 +158,22 @@ async fn registrations_over_the_limits_are_refused_and_known_ones_stay() {
 }
 
 #[tokio::test]
+async fn idle_connections_of_many_registered_routes_make_room_for_others() {
+    const FEW: u64 = 256;
+    let Some(nats) = nats().start().await else { return };
+    let app = upstream().start().await;
+    let config = format!("registrar = {{ nats = '{}', start_delay = '0s' }}", nats.url());
+    let site = site(&config).with_open_files(FEW, FEW).start().await;
+    let client = client(&nats).await;
+    let hosts: Vec<String> = (0..FEW).map(|number| format!("h{number}.test")).collect();
+    let uris: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    serves(&site, &client, &at(app.address(), &uris), &hosts[0]).await;
+    for host in &hosts {
+        get(&site, host, "/").await.assert_ok("ok");
+    }
+}
+
+#[tokio::test]
 async fn one_message_with_many_uris_uses_little_memory() {
     let Some(nats) = nats().start().await else { return };
     let app = upstream().start().await;
