@@ -1,6 +1,7 @@
 //! Splits a stream of bytes into lines of bounded length. Knows neither messages nor logs.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::coop::consume_budget;
 
 const CHUNK: usize = 16 * 1024;
 /// A line that begins with `{` may be this much longer than the limit, if it would be split. A piece of a JSON object is no JSON.
@@ -52,7 +53,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The next line. `None` at the end of the stream and after an error. A last line without an end counts. Dropping the
-    /// future loses nothing: all that was read is in the buffer.
+    /// future loses nothing: all that was read is in the buffer. Lets other tasks run between lines.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         self.next_or_begun(|_| ()).await
     }
@@ -60,6 +61,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// The same. `begun` gets what is there of a line whose end has not come, before each wait for more.
     pub async fn next_or_begun(&mut self, mut begun: impl FnMut(&[u8])) -> Option<Vec<u8>> {
         loop {
+            // A chunk may have thousands of lines, and a worker that prints without end has always printed the next one.
+            consume_budget().await;
             if let Some(line) = self.cut() {
                 return Some(line);
             }

@@ -348,7 +348,32 @@ impl WorkerLog {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::task::yield_now;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_prints_very_many_lines_lets_other_tasks_run() {
+        const LINES: usize = 10_000;
+        let written = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&written);
+        let sink: LogSink = Arc::new(move |_: WorkerRecord| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        let log = WorkerLog { sink, pool: "web".into(), worker: 1 };
+        let printed = "\n".repeat(LINES);
+        let reading = tokio::spawn(async move {
+            let from = (OutputStream::Stdout, Arc::default());
+            log.read(from, printed.as_bytes(), Tail::default(), Notices::default()).await;
+        });
+        yield_now().await;
+        let so_far = written.load(Ordering::Relaxed);
+        assert!(so_far < LINES, "all at once");
+        reading.await.unwrap();
+        assert_eq!(written.load(Ordering::Relaxed), LINES);
+    }
 
     #[test]
     fn the_error_line_of_a_dead_worker_is_chosen_from_its_output() {
