@@ -4,6 +4,7 @@
 //! there is no room, the pool that has been without a request for the longest time is asked to shrink, and the request waits until memory
 //! was freed.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -22,6 +23,9 @@ const DEFAULT_PERCENT: u64 = 80;
 const UNKNOWN_WORKER: u64 = 48 << 20;
 /// A pool is asked to shrink for another only after this time without a request.
 const IDLE_ENOUGH: Duration = Duration::from_secs(2);
+/// The measured memory of a process counts for this time. Hundreds of pools may wait for memory, and each of them asks for all processes four
+/// times a second.
+const MEASURED_FOR: Duration = Duration::from_secs(1);
 
 /// The memory for all workers, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +44,7 @@ pub struct Resources {
     tenants: Mutex<Vec<Weak<Tenant>>>,
     freed: watch::Sender<()>,
     machine: Mutex<Machine>,
+    measurements: Mutex<Measurements>,
 }
 
 /// One pool, as the others see it.
@@ -52,6 +57,15 @@ pub struct Tenant {
     of_worker: AtomicU64,
     /// Another pool needs its memory.
     pub evicted: Notify,
+}
+
+/// What processes have for themselves, as measured lately.
+#[derive(Debug)]
+struct Measurements {
+    /// Measures one process in bytes. `None`: it has ended.
+    measure: fn(u32) -> Option<u64>,
+    /// When each was measured, and its bytes then. By its number, and by whether it boots: soon after that it takes more.
+    known: BTreeMap<(u32, bool), (Instant, u64)>,
 }
 
 /// The memory of a pool.
@@ -67,7 +81,13 @@ impl Resources {
     pub fn new(limit: Option<u64>) -> Self {
         let machine = Machine::new();
         let limit = AtomicU64::new(limit.unwrap_or_else(|| default_limit(&machine)));
-        Self { limit, tenants: Mutex::default(), freed: watch::Sender::new(()), machine: Mutex::new(machine) }
+        Self {
+            limit,
+            tenants: Mutex::default(),
+            freed: watch::Sender::new(()),
+            machine: Mutex::new(machine),
+            measurements: Mutex::new(Measurements { measure: own_bytes, known: BTreeMap::new() }),
+        }
     }
 
     /// Changes the limit, as in [`Self::new`].
@@ -79,7 +99,7 @@ impl Resources {
 
     /// The limit, and what all workers use of it.
     pub fn memory(&self) -> WorkerMemory {
-        WorkerMemory { limit: self.limit.load(Ordering::Relaxed), used: sum(&self.tenants()).used }
+        WorkerMemory { limit: self.limit.load(Ordering::Relaxed), used: self.sum(&self.tenants()).used }
     }
 
     /// Adds a pool. It stays as long as the returned value is kept.
@@ -98,7 +118,11 @@ impl Resources {
 
     /// For how many of these additional workers of this pool there is memory.
     pub fn fitting(&self, asks: &Tenant, workers: usize) -> usize {
-        let used = sum(&self.tenants()).used;
+        self.fitting_beside(self.sum(&self.tenants()).used, asks, workers)
+    }
+
+    /// The same beside workers that use so many bytes.
+    fn fitting_beside(&self, used: u64, asks: &Tenant, workers: usize) -> usize {
         // A limit that is too low for a single worker must not stop every app.
         if used == 0 {
             return workers;
@@ -111,11 +135,11 @@ impl Resources {
     /// Whether there is memory for the first worker of this pool, which a request waits for. If not, the pool that is idle for the longest
     /// time is asked to shrink, unless workers are stopping whose memory is enough.
     pub fn make_room(&self, asks: &Arc<Tenant>, now: Instant) -> bool {
-        if self.fitting(asks, 1) > 0 {
+        let tenants = self.tenants();
+        let TenantMemory { used, leaving } = self.sum(&tenants);
+        if self.fitting_beside(used, asks, 1) > 0 {
             return true;
         }
-        let tenants = self.tenants();
-        let TenantMemory { used, leaving } = sum(&tenants);
         let after = used.saturating_add(asks.of_worker.load(Ordering::Relaxed)) - leaving;
         if after > self.limit.load(Ordering::Relaxed) {
             let others = tenants.iter().filter(|tenant| !Arc::ptr_eq(tenant, asks));
@@ -145,6 +169,29 @@ impl Resources {
     fn tenants(&self) -> Vec<Arc<Tenant>> {
         lock(&self.tenants).iter().filter_map(Weak::upgrade).collect()
     }
+
+    /// The memory of all these pools.
+    fn sum(&self, tenants: &[Arc<Tenant>]) -> TenantMemory {
+        let (mut measurements, now) = (lock(&self.measurements), Instant::now());
+        measurements.forget_old(now);
+        tenants.iter().fold(TenantMemory::default(), |sum, tenant| {
+            let one = tenant.memory(&mut measurements, now);
+            TenantMemory { used: sum.used + one.used, leaving: sum.leaving + one.leaving }
+        })
+    }
+}
+
+impl Measurements {
+    fn forget_old(&mut self, now: Instant) {
+        self.known.retain(|_, (at, _)| now.saturating_duration_since(*at) < MEASURED_FOR);
+    }
+
+    /// What this process has. 0: it has ended.
+    fn of(&mut self, pid: u32, boots: bool, now: Instant) -> u64 {
+        let measure = self.measure;
+        let (_, bytes) = self.known.entry((pid, boots)).or_insert_with(|| (now, measure(pid).unwrap_or(0)));
+        *bytes
+    }
 }
 
 impl Tenant {
@@ -173,11 +220,12 @@ impl Tenant {
     }
 
     /// Workers that boot count as what they will take.
-    fn memory(&self) -> TenantMemory {
+    fn memory(&self, measurements: &mut Measurements, now: Instant) -> TenantMemory {
         let expected = self.of_worker.load(Ordering::Relaxed);
         let workers: Vec<_> = self.board.borrow().iter().map(|place| (place.state, place.pid)).collect();
         workers.into_iter().fold(TenantMemory::default(), |sum, (state, pid)| {
-            let own = pid.and_then(own_bytes).unwrap_or(0);
+            let boots = matches!(state, WorkerState::Booting | WorkerState::Warming);
+            let own = pid.map_or(0, |pid| measurements.of(pid, boots, now));
             let (used, leaving) = match state {
                 WorkerState::Booting | WorkerState::Warming => (own.max(expected), 0),
                 WorkerState::Ready | WorkerState::Standby | WorkerState::OutOfRotation => (own, 0),
@@ -187,15 +235,6 @@ impl Tenant {
             TenantMemory { used: sum.used + used, leaving: sum.leaving + leaving }
         })
     }
-}
-
-/// The memory of all these pools.
-fn sum(tenants: &[Arc<Tenant>]) -> TenantMemory {
-    let all = tenants.iter().map(|tenant| tenant.memory());
-    all.fold(TenantMemory::default(), |sum, one| TenantMemory {
-        used: sum.used + one.used,
-        leaving: sum.leaving + one.leaving,
-    })
 }
 
 fn default_limit(machine: &Machine) -> u64 {
@@ -209,6 +248,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::time::advance;
+
     use super::*;
     use crate::lifecycle::PoolRole;
     use crate::rollout::WorkerTaskId;
@@ -254,6 +297,35 @@ mod tests {
         pools[2].set_idle(Some(now - second));
         assert!(!resources.make_room(&pools[3], now));
         assert!(!is_evicted(&pools[2]).await, "it has had a request a moment ago");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pools_that_wait_for_memory_do_not_measure_all_processes_at_each_look() {
+        static MEASURED: AtomicUsize = AtomicUsize::new(0);
+        fn measure(_: u32) -> Option<u64> {
+            MEASURED.fetch_add(1, Ordering::Relaxed);
+            Some(UNKNOWN_WORKER)
+        }
+        let measured = || MEASURED.load(Ordering::Relaxed);
+        let resources = Resources {
+            measurements: Mutex::new(Measurements { measure, known: BTreeMap::new() }),
+            ..Resources::new(Some(UNKNOWN_WORKER * 3))
+        };
+        let (boards, watched): (Vec<_>, Vec<_>) = [1, 1, 1].map(board).into_iter().unzip();
+        let _serving: Vec<_> = watched.into_iter().map(|board| resources.enter(board)).collect();
+        for (pid, board) in (1..).zip(&boards) {
+            board.send_modify(|places| (places[0].pid, places[0].state) = (Some(pid), WorkerState::Ready));
+        }
+        let waiting: Vec<_> = (0..100).map(|_| resources.enter(board(0).1)).collect();
+        let look = || waiting.iter().all(|pool| !resources.make_room(pool, Instant::now()));
+        assert!(look());
+        assert_eq!(measured(), 3);
+        advance(MEASURED_FOR).await;
+        assert!(look());
+        assert_eq!(measured(), 6, "they may have grown");
+        boards[0].send_modify(|places| places[0].state = WorkerState::Warming);
+        assert!(look());
+        assert_eq!(measured(), 7, "what a worker takes while it boots is another figure");
     }
 
     #[test]
