@@ -56,6 +56,10 @@ pub struct ScalingLook {
     pub aside: usize,
     /// No worker is ready, and boots have failed.
     pub failing: bool,
+    /// How many are not ready because their boots fail ...
+    pub failed: usize,
+    /// ... and how many of these have the highest numbers, so that they would go first.
+    pub failed_last: usize,
     /// The pool restarts. Meanwhile its number of workers does not change.
     pub restarting: bool,
     /// How long the oldest request has waited that another worker could serve.
@@ -228,8 +232,9 @@ impl ScalingPolicy {
 
     /// Since when the pool has had no request, if it has workers that it can give away.
     pub fn idle_since(&self, limits: ScalingLimits, count: usize, look: ScalingLook) -> Option<Instant> {
-        // Of a pool with a drained worker, that one could be left alone.
-        let needs_all = look.used || !look.last_is_idle || look.aside > 0 || look.restarting;
+        // Of a pool with a drained worker, that one could be left alone, and so could one whose boots fail.
+        let could_lose_all = look.aside > 0 || (limits.least > 0 && look.failed > look.failed_last);
+        let needs_all = look.used || !look.last_is_idle || could_lose_all || look.restarting;
         (!needs_all && count > limits.least).then_some(self.used_at)
     }
 
@@ -309,18 +314,22 @@ impl ScalingPolicy {
         look: ScalingLook,
         now: Instant,
     ) -> ScalingVerdict {
-        let is_booting = look.ready < count && !look.failing;
+        // One whose boots fail is not waited for: it may never get ready. But none that serves goes while such a worker stays.
+        let failed = if limits.least == 0 { look.failed } else { look.failed_last };
+        let is_booting = look.ready + failed < count && !look.failing;
         // An operator decides what becomes of a worker that is out of rotation, also in a pool whose others fail.
         let stays = is_booting || look.aside > 0;
         let idle = now - self.used_at;
+        let fails = look.failing || look.failed > 0;
         let idle_limit =
-            if look.failing { limits.shrink_after.max(FAILED_SLEEPS_AFTER) } else { limits.shrink_after };
+            if fails { limits.shrink_after.max(FAILED_SLEEPS_AFTER) } else { limits.shrink_after };
         if count > limits.least && !stays && look.last_is_idle && idle >= idle_limit {
             self.calm_since = None;
             return ScalingVerdict::Shrink { to: limits.least, why: ScalingReason::Idle(idle) };
         }
         let busy_after = self.load / (count.max(2) - 1) as f64;
-        let is_calm = count > limits.least.max(1) && look.ready >= count && busy_after <= CALM;
+        let is_calm =
+            count > limits.least.max(1) && look.ready + look.failed_last >= count && busy_after <= CALM;
         self.calm_since = if is_calm && look.wait < LONG_WAIT { self.calm_since.or(Some(now)) } else { None };
         let lasts = self.calm_since.is_some_and(|since| now - since >= limits.shrink_after);
         if lasts && look.last_is_idle {

@@ -72,6 +72,8 @@ impl Model {
             ready,
             aside: 0,
             failing: self.failing && self.count > 0,
+            failed: 0,
+            failed_last: 0,
             restarting: false,
             wait: Duration::from_secs_f64(if able > 0.0 {
                 self.queue / able * STEP.as_secs_f64()
@@ -153,6 +155,8 @@ const WAITING: ScalingLook = ScalingLook {
     ready: 1,
     aside: 0,
     failing: false,
+    failed: 0,
+    failed_last: 0,
     restarting: false,
     wait: Duration::from_secs(1),
     used: true,
@@ -263,12 +267,50 @@ fn a_worker_that_boots_is_not_sent_away_and_one_that_fails_is_after_a_minute() {
 }
 
 #[test]
+fn a_worker_whose_boots_fail_does_not_keep_the_others_and_none_that_serves_goes_in_its_place() {
+    // The first of two workers is ready, and the second one cannot have a port of the app.
+    let idle = ScalingLook { wait: Duration::ZERO, used: false, load: 0.0, last_is_idle: true, ..WAITING };
+    let second = ScalingLook { failed: 1, failed_last: 1, ..idle };
+    let first = ScalingLook { failed_last: 0, ..second };
+    let after = |least, look, pause| {
+        let mut model = Model::new(least, 4, 8.0);
+        model.policy.step(model.limits, 2, look, model.now + pause)
+    };
+    let to = |verdict: ScalingVerdict| {
+        if let ScalingVerdict::Shrink { to, .. } = verdict { Some(to) } else { None }
+    };
+    let shrinks = |least, look| to(after(least, look, 5 * MINUTE));
+    assert_eq!((shrinks(0, second), shrinks(1, second)), (Some(0), Some(1)));
+    assert_eq!((shrinks(0, first), shrinks(1, first)), (Some(0), None));
+    assert_eq!((shrinks(0, idle), shrinks(1, idle)), (None, None), "it boots");
+
+    let evicted = |least, look| {
+        let mut model = Model::new(least, 4, 8.0);
+        to(model.policy.evicted(model.limits, 2, look, model.now + MINUTE))
+    };
+    assert_eq!((evicted(0, second), evicted(1, second)), (Some(0), Some(1)));
+    assert_eq!((evicted(0, first), evicted(1, first)), (Some(0), None));
+
+    let shrinks_under_little_load = |look| {
+        let mut model = Model::new(1, 4, 8.0);
+        let look = ScalingLook { used: true, load: 0.2, ..look };
+        (0..6 * 60 * 4).any(|_| {
+            model.now += STEP;
+            to(model.policy.step(model.limits, 2, look, model.now)) == Some(1)
+        })
+    };
+    assert!(shrinks_under_little_load(second) && !shrinks_under_little_load(first));
+}
+
+#[test]
 fn an_idle_pool_makes_room_for_another_and_a_busy_one_does_not() {
     let model = Model::new(0, 4, 8.0);
     let look = ScalingLook {
         ready: 1,
         aside: 0,
         failing: false,
+        failed: 0,
+        failed_last: 0,
         restarting: false,
         wait: Duration::ZERO,
         used: false,
