@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use command_fds::{CommandFdExt, FdMapping};
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
@@ -205,11 +206,17 @@ pub(super) fn with_preload(before: &str, preload: &Path) -> String {
     format!("{before}{space}--require \"{path}\"")
 }
 
-/// The system's "No such file" does not say whether the program or the working directory is missing.
+/// The system's error does not say whether it is about the program or the working directory.
 fn explain(error: io::Error, program: &str, cwd: &Path) -> io::Error {
     let what = match error.kind() {
         io::ErrorKind::NotFound if !cwd.is_dir() => {
             format!("the folder (cwd) {} does not exist", cwd.display())
+        }
+        io::ErrorKind::NotADirectory if !cwd.is_dir() => {
+            format!("{} (cwd) is not a folder", cwd.display())
+        }
+        io::ErrorKind::PermissionDenied if access(cwd, Access::EXEC_OK).is_err() => {
+            format!("the user of Hostler may not enter the folder (cwd) {}", cwd.display())
         }
         // As a script for bash in an image without it, or a program for another C library.
         io::ErrorKind::NotFound if program.contains('/') && cwd.join(program).exists() => {
@@ -240,6 +247,22 @@ mod tests {
         for (before, path, expected) in cases {
             assert_eq!(with_preload(before, Path::new(path)), expected);
         }
+    }
+
+    #[test]
+    fn a_working_folder_that_cannot_be_entered_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, closed) = (folder.path().join("file"), folder.path().join("closed"));
+        std::fs::write(&file, "").unwrap();
+        std::fs::create_dir(&closed).unwrap();
+        rustix::fs::chmod(&closed, rustix::fs::Mode::empty()).unwrap();
+        let why = |error: Errno, cwd: &Path| explain(error.into(), "node", cwd).to_string();
+        assert_eq!(why(Errno::NOTDIR, &file), format!("{} (cwd) is not a folder", file.display()));
+        let refused = why(Errno::ACCESS, &closed);
+        // It may enter every folder.
+        let is_superuser = rustix::process::geteuid().is_root();
+        assert_eq!(refused.contains("may not enter the folder (cwd)"), !is_superuser, "{refused}");
+        assert_eq!(why(Errno::ACCESS, folder.path()), "\"node\": Permission denied (os error 13)");
     }
 
     #[test]
