@@ -17,6 +17,8 @@ use waiting::{WriterInner, WriterState};
 
 /// The most bytes that may wait. Further lines are dropped.
 const MAX_WAITING: usize = 8 * 1024 * 1024;
+/// So many bytes of these are not for lines that may come without end.
+const ROOM_FOR_OTHERS: usize = 1024 * 1024;
 /// So many bytes more may wait, for lines that must not be lost because others come too fast.
 const RESERVED: usize = 1024 * 1024;
 
@@ -64,6 +66,11 @@ impl Writer {
     /// Appends a line, or drops it if too much waits.
     pub fn append(&self, line: impl FnOnce(&mut Vec<u8>)) {
         self.append_within(MAX_WAITING, line);
+    }
+
+    /// The same for a line of a source that may print without end: such lines leave room for the others.
+    pub fn append_modest(&self, line: impl FnOnce(&mut Vec<u8>)) {
+        self.append_within(MAX_WAITING - ROOM_FOR_OTHERS, line);
     }
 
     /// The same for a line that also has the reserved room.
@@ -185,6 +192,17 @@ mod tests {
         assert_eq!(reports.iter().sum::<u64>(), dropped, "{reports:?}");
         assert!(read.lines().last().and_then(told).is_some());
         assert_eq!(read.lines().count() - reports.len(), 20_000 - dropped as usize);
+    }
+
+    #[test]
+    fn a_source_that_prints_without_end_leaves_room_for_other_lines() {
+        let (_reader, writer) = piped(PipeFlags::CLOEXEC);
+        let line = [vec![b'x'; 1023], vec![b'\n']].concat();
+        (0..20_000).for_each(|_| writer.append_modest(|out| out.extend_from_slice(&line)));
+        let dropped = writer.usage().dropped;
+        assert!(dropped > 0);
+        fill(&writer, 500);
+        assert_eq!(writer.usage().dropped, dropped);
     }
 
     #[test]
