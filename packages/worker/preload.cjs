@@ -248,11 +248,7 @@ function tellOwnPath(server, [first]) {
 function freeInspectorPort() {
   const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`.replace(SECRET_INSPECTOR, '');
   if (/--(?:inspect|debug[-_]port)/.test(options)) return; // the operator has chosen the port
-  try {
-    process.debugPort = 0;
-  } catch {
-    // Then Hostler cannot get the call stack if another process uses the port.
-  }
+  quietly(() => (process.debugPort = 0)); // without it, Hostler cannot get the call stack if another process uses the port
 }
 
 /**
@@ -389,7 +385,7 @@ function follow(server) {
   const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
   if (held?.server !== server || !handle) return; // it listens beside the app, or it cannot listen, and 'error' follows
   held.isHeld = () => handle.fd >= 0;
-  if (held.where.path) ownerOnly(held.where.path);
+  if (held.where.path) quietly(() => fs.chmodSync(held.where.path, 0o600)); // its folder is private anyway
   letGoWhenClosed(server, handle, held);
 }
 
@@ -436,14 +432,6 @@ function isInThread() {
   return !require('worker_threads').isMainThread;
 }
 
-function ownerOnly(path) {
-  try {
-    fs.chmodSync(path, 0o600);
-  } catch {
-    // Its folder is private anyway.
-  }
-}
-
 /** A cluster primary forks again when a worker has died, and the new worker needs the preload. The claim file keeps the others out. */
 function isClusterPrimary() {
   return Object.keys(require('cluster').workers ?? {}).length > 0;
@@ -485,11 +473,7 @@ function withoutPreload(options) {
 
 function isThisFile(word = '') {
   const file = word.replace(/"((?:\\.|[^"\\])*)"/g, (_, quoted) => quoted.replace(/\\(.)/g, '$1'));
-  try {
-    return file === __filename || fs.realpathSync(file) === __filename;
-  } catch {
-    return false;
-  }
+  return file === __filename || quietly(() => fs.realpathSync(file)) === __filename;
 }
 
 // === Connections of the app to itself ===
@@ -525,6 +509,7 @@ function isItself(socket, { port, host, path }) {
 const shownBy = new WeakMap();
 const limitsBefore = new WeakMap();
 const givenBack = new WeakSet(); // the servers that got their own TCP port after all
+let connections = 0; // how many have got a port
 
 /** An address that the app can print and compare. For port 0 it is a free number, because an app may look for one in this way. */
 function shownAddress({ port, host }) {
@@ -568,10 +553,13 @@ function dress(server, shown) {
   });
 }
 
-/** Own properties instead of getters, because they must stay valid after the socket is closed (a log line at the end reads req.ip). */
+/**
+ * Own properties instead of getters, because they must stay valid after the socket is closed (a log line at the end reads req.ip). Each connection
+ * has another port: server-destroy and many apps tell connections apart by address and port.
+ */
 function dressSocket(socket, shown) {
   const values = {
-    remoteAddress: '127.0.0.1', remotePort: 0, remoteFamily: 'IPv4',
+    remoteAddress: '127.0.0.1', remotePort: 1024 + (connections++ % 64_512), remoteFamily: 'IPv4',
     localAddress: shown.address, localPort: shown.port, localFamily: shown.family,
     address: () => ({ ...shown }),
   };
@@ -831,11 +819,12 @@ function relayMark() {
   return `${claimPath}.relay`;
 }
 
-function quietly(look) {
+/** For what is of use and not needed. Null if it fails: Node's permission model may forbid it. */
+function quietly(attempt) {
   try {
-    return look();
+    return attempt();
   } catch {
-    return null; // Node's permission model forbids it. Then the app gets SIGTERM.
+    return null;
   }
 }
 

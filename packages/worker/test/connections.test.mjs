@@ -59,6 +59,14 @@ test('the app may limit its connections: Hostler gets as many as it opens, and a
   assert.deepEqual(texts, ['server.maxConnections = 1', 'server.maxConnections = 2']);
 });
 
+test('each connection has a port of its own, by which server-destroy and many apps tell connections apart', async (t) => {
+  const source = `require('http').createServer((req, res) => res.end(String(req.socket.remotePort))).listen(3000)`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', source]);
+  const ports = await Promise.all([1, 2, 3].map(async () => Number((await worker.get()).body)));
+  assert.equal(new Set(ports).size, 3, String(ports));
+  assert.ok(ports.every((port) => port > 0 && port <= 65_535), String(ports));
+});
+
 test('a server that gives its place to the app in the same turn keeps its own limits, because others connect to it', async (t) => {
   const source = `const http = require('http');
     const metrics = http.createServer({ keepAliveTimeout: 1234, headersTimeout: 2345, requestTimeout: 3456 });
