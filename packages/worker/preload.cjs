@@ -562,6 +562,7 @@ function dressSocket(socket, shown) {
     remoteAddress: '127.0.0.1', remotePort: 1024 + (connections++ % 64_512), remoteFamily: 'IPv4',
     localAddress: shown.address, localPort: shown.port, localFamily: shown.family,
     address: () => ({ ...shown }),
+    resetAndDestroy: () => socket.destroy(), // only TCP has a reset, and Node's own throws
   };
   for (const name of Object.keys(values)) {
     Object.defineProperty(socket, name, { value: values[name], configurable: true, enumerable: true, writable: true });

@@ -67,6 +67,13 @@ test('each connection has a port of its own, by which server-destroy and many ap
   assert.ok(ports.every((port) => port > 0 && port <= 65_535), String(ports));
 });
 
+test('an app may reset a connection, which ends it', async (t) => {
+  const source = `require('http').createServer((req, res) => req.url === '/reset' ? req.socket.resetAndDestroy() : res.end('lives')).listen(3000)`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', source]);
+  await assert.rejects(worker.get('/reset'));
+  assert.equal((await worker.get()).body, 'lives');
+});
+
 test('a server that gives its place to the app in the same turn keeps its own limits, because others connect to it', async (t) => {
   const source = `const http = require('http');
     const metrics = http.createServer({ keepAliveTimeout: 1234, headersTimeout: 2345, requestTimeout: 3456 });
