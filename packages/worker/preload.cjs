@@ -18,6 +18,7 @@ const SECRET_INSPECTOR = '--inspect-publish-uid=stderr'; // spawn.rs sets it dir
 
 const fs = require('fs');
 const { env } = process;
+const { setImmediate, setTimeout } = globalThis; // an app may put others in their place, such as fake timers
 // Read now, because a claim removes them from the environment, and the process may claim again.
 const { HOSTLER_LISTEN_FD_PATH: fdPath, HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);

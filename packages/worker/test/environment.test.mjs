@@ -45,6 +45,13 @@ test('an app may replace process.env: its PORT counts, and its child processes i
   assert.deepEqual(worker.tcpPorts(), [other]);
 });
 
+test('an app may replace the timers, as fake timers do', async (t) => {
+  const script = `globalThis.setImmediate = globalThis.setTimeout = () => {};
+    require('http').createServer((request, response) => response.end('app')).listen(3000);`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', script]);
+  assert.equal((await worker.get()).body, 'app');
+});
+
 test('a second process without the descriptor listens on its own port', async (t) => {
   const port = String(await freePort());
   const both = `for (const file of ['server.mjs', 'server.mjs'])
