@@ -19,6 +19,7 @@ const SECRET_INSPECTOR = '--inspect-publish-uid=stderr'; // spawn.rs sets it dir
 const fs = require('fs');
 const { env } = process;
 const { setImmediate, setTimeout } = globalThis; // an app may put others in their place, such as fake timers
+if (!env.HOSTLER_LISTEN_PATH && withoutPreload(env.NODE_OPTIONS ?? '') !== (env.NODE_OPTIONS ?? '')) quietly(inheritFromAbove);
 // Read now, because a claim removes them from the environment, and the process may claim again.
 const { HOSTLER_LISTEN_FD_PATH: fdPath, HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
@@ -40,6 +41,15 @@ try {
   if (isInWorker) env.HOSTLER_ANCESTORS = [...ancestors, { pid: process.pid, isTool: onlyStarts }].map(({ pid, isTool }) => `${pid}${isTool ? 't' : ''}`).join(' ');
 } catch (error) {
   process.emitWarning(`not preloaded: ${error.message}`, 'HostlerWarning');
+}
+
+/** Turborepo passes NODE_OPTIONS on, and none of our variables. A process above has them, and on Linux others can read them. */
+function inheritFromAbove() {
+  for (let pid = process.ppid; pid > 1 && !env.HOSTLER_LISTEN_PATH; ) {
+    const variables = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').map((variable) => variable.split('='));
+    for (const [name, ...value] of variables) if (SPENT.includes(name)) env[name] = value.join('=');
+    pid = Number(fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ')[1]);
+  }
 }
 
 /** The descriptor that Hostler passed, if it is really that socket: a grandchild may have another descriptor with this number. */

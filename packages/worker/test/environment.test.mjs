@@ -45,6 +45,14 @@ test('an app may replace process.env: its PORT counts, and its child processes i
   assert.deepEqual(worker.tcpPorts(), [other]);
 });
 
+test('an app behind a program that passes on NODE_OPTIONS and no other variable of Hostler, as Turborepo does, is served', async (t) => {
+  const filter = `const { PATH, NODE_OPTIONS } = process.env;
+    require('child_process').spawn('sh', ['-c', 'node server.mjs; true'], { stdio: 'inherit', env: { PATH, NODE_OPTIONS } });`;
+  const worker = await startWorker(t, 'plain-http', ['node', '-e', filter]);
+  assert.equal((await worker.get()).body.port, 3000);
+  assert.equal((await worker.said('listening')).via, 'path');
+});
+
 test('an app may replace the timers, as fake timers do', async (t) => {
   const script = `globalThis.setImmediate = globalThis.setTimeout = () => {};
     require('http').createServer((request, response) => response.end('app')).listen(3000);`;
