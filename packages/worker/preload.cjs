@@ -22,6 +22,7 @@ const { setImmediate, setTimeout } = globalThis; // an app may put others in the
 if (!env.HOSTLER_LISTEN_PATH && withoutPreload(env.NODE_OPTIONS ?? '') !== (env.NODE_OPTIONS ?? '')) quietly(inheritFromAbove);
 // Read now, because a claim removes them from the environment, and the process may claim again.
 const { HOSTLER_LISTEN_FD_PATH: fdPath, HOSTLER_LISTEN_PATH: claimPath, HOSTLER_CONTROL_PATH: controlPath, HOSTLER_APP_PORT: poolPort, HOSTLER_GIVEN_PORT: givenPort } = env;
+const relayMark = `${claimPath}.relay`; // shows the app that the program that has started it passes on the messages of Hostler
 const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
 let listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment; and once it is used
 const ancestors = isInWorker ? readAncestors() : []; // the Node processes between Hostler and this one: { pid, isTool }
@@ -166,7 +167,8 @@ function claimListen(server, asked) {
   if (held?.path && asked.port !== 0 && [held.asked.port, held.shown.port].includes(asked.port)) return listenBeside(server, asked, held);
   const { port, why, isGiven } = appPort();
   const rank = rankOf(server, asked, port);
-  if (held && (rank <= held.rank || isClusterPrimary())) {
+  // A cluster has taken the handle out of the server of its workers, so that cannot be given back.
+  if (held && (rank <= held.rank || held.server._handle === null)) {
     return tellOwnPort(server, `Hostler uses its server on port ${held.shown.port}`, held.rank === SURE ? note : warn);
   }
   if (port !== null && asked.port !== port && !isGiven) return tellOwnPort(server, why);
@@ -448,7 +450,7 @@ function isClusterPrimary() {
   return Object.keys(require('cluster').workers ?? {}).length > 0;
 }
 
-/** From here on, child processes of this process run without the preload. */
+/** From here on, child processes of this process run without the preload, unless it becomes the primary of a cluster. */
 function cleanEnvironment() {
   if (takenOut !== null) return;
   takenOut = {};
@@ -459,6 +461,12 @@ function cleanEnvironment() {
     delete env[name];
   }
   if (options !== '') env.NODE_OPTIONS = options;
+  const cluster = require('cluster');
+  const { fork } = cluster;
+  cluster.fork = function (...args) {
+    putBackEnvironment();
+    return fork.apply(this, args);
+  };
 }
 
 function putBackEnvironment() {
@@ -672,12 +680,7 @@ function carryOut(message) {
 
 /** Whether nothing is at this path. Node's permission model may forbid to look. */
 function isGone(path) {
-  try {
-    fs.lstatSync(path, { bigint: true });
-    return false;
-  } catch (error) {
-    return error.code === 'ENOENT';
-  }
+  return quietly(() => fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })) === undefined;
 }
 
 /** The answer shows that the event loop turns, and contains how much of its time it works, its heap and its garbage collections. */
@@ -822,13 +825,8 @@ function speakOverIpc(onlyStarts) {
   };
   if (!onlyStarts) return tellWhenHearing();
   // tsx listens for messages to pass them on. If the app itself does not listen, 'shutdown' would be lost, and SIGTERM come late.
-  whenHearing(() => quietly(() => fs.writeFileSync(relayMark(), '', { mode: 0o600 })));
+  whenHearing(() => quietly(() => fs.writeFileSync(relayMark, '', { mode: 0o600 })));
   tellHearing = tellWhenHearing;
-}
-
-/** Shows the app that the program that has started it passes on the messages of Hostler. */
-function relayMark() {
-  return `${claimPath}.relay`;
 }
 
 /** For what is of use and not needed. Null if it fails: Node's permission model may forbid it. */
@@ -856,7 +854,7 @@ function speakOverControl(path) {
   channel.send = (message, callback) => socket.write(`${JSON.stringify(message)}\n`, callback);
   socket.on('error', () => {}); // 'close' follows
   if (!process.send && !isInThread()) return lendIpc(socket);
-  const isRelayed = !isInThread() && ancestors.at(-1)?.isTool === true && quietly(() => fs.existsSync(relayMark())) === true;
+  const isRelayed = !isInThread() && ancestors.at(-1)?.isTool === true && quietly(() => fs.existsSync(relayMark)) === true;
   receive(socket, (message) => isRelayed && process.emit('message', message, undefined));
   socket.on('close', endWithHostler);
   if (isRelayed) tellWhenHearing();

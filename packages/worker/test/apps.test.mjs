@@ -1,7 +1,7 @@
 // Unmodified apps of all kinds, started in the way of Hostler: each answers over the socket and opens no TCP port.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually } from '@hostler/testkit';
+import { eventually, freePort } from '@hostler/testkit';
 
 import { startWorker } from './support/hostler.mjs';
 
@@ -79,6 +79,19 @@ test('an app that is a cluster answers from both of its workers, which see addre
   });
   assert.deepEqual(worker.tcpPorts(), []);
 });
+
+for (const order of ['before', 'after']) {
+  test(`a cluster whose primary serves metrics, and listens ${order} it forks, answers from its worker on PORT`, async (t) => {
+    const metrics = await freePort();
+    const env = { PORT: '41000', HOSTLER_GIVEN_PORT: '41000', METRICS_PORT: String(metrics) };
+    const worker = await startWorker(t, 'cluster-metrics', ['node', 'server.cjs', order], { env });
+    await eventually('the worker listens', () => worker.messages.some(({ act, port }) => act === 'listening' && port === 41_000), () => worker.output);
+    assert.match((await worker.said('note')).text, new RegExp(`listens on 127\\.0\\.0\\.1:${metrics} directly, .* because Hostler uses its server on PORT`));
+
+    assert.deepEqual((await worker.get()).body, { app: 'cluster', ip: '127.0.0.1', port: 41_000 });
+    assert.deepEqual(worker.tcpPorts(), [metrics]);
+  });
+}
 
 test('a cluster worker that replaces a dead one is set up the same way, even if it was the only one', async (t) => {
   const worker = await startWorker(t, 'cluster', ['node', 'server.cjs', '1']);
