@@ -191,7 +191,7 @@ function claimListen(server, asked) {
   tellHearing?.();
   tellHearing = null;
   freeInspectorPort();
-  if (!isClusterPrimary()) cleanEnvironment();
+  if (!isClusterPrimary()) quietly(cleanEnvironment); // an app may have put an object there that allows no change
   if (asked.port === Number(givenPort)) reachItself(require('net').Socket.prototype);
   return hold(server, asked);
 }
@@ -436,7 +436,7 @@ function letGoWhenClosed(server, handle, held) {
 function letGo(held) {
   if (claim !== held) return;
   if (held.isTold) tell({ act: 'closed', pid: process.pid });
-  else putBackEnvironment(); // it was only a port probe, perhaps of a process that starts the app
+  else quietly(putBackEnvironment); // it was only a port probe, perhaps of a process that starts the app
   writeClaim(held.nth, '-', fs.renameSync); // it is free
   claim = null;
 }
@@ -454,7 +454,7 @@ function isClusterPrimary() {
 function cleanEnvironment() {
   if (takenOut !== null) return;
   takenOut = {};
-  const { env } = process; // what child processes inherit; perhaps not the object of the start
+  const env = thawedEnvironment();
   const options = withoutPreload(env.NODE_OPTIONS ?? '');
   for (const name of [...SPENT, 'NODE_OPTIONS']) {
     if (env[name] !== undefined) takenOut[name] = env[name];
@@ -464,15 +464,18 @@ function cleanEnvironment() {
   const cluster = require('cluster');
   const { fork } = cluster;
   cluster.fork = function (...args) {
-    putBackEnvironment();
+    quietly(putBackEnvironment);
     return fork.apply(this, args);
   };
 }
 
 function putBackEnvironment() {
-  Object.assign(process.env, takenOut);
+  Object.assign(thawedEnvironment(), takenOut);
   takenOut = null;
 }
+
+/** What child processes inherit. Perhaps not the object of the start: some apps put a frozen copy in its place. */
+const thawedEnvironment = () => (Object.isSealed(process.env) ? (process.env = { ...process.env }) : process.env);
 
 /** Removes our own --require and the option before it from NODE_OPTIONS, and leaves the rest as it is, quotes included. */
 function withoutPreload(options) {

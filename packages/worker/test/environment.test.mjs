@@ -53,6 +53,19 @@ test('an app behind a program that passes on NODE_OPTIONS and no other variable 
   assert.equal((await worker.said('listening')).via, 'path');
 });
 
+const fail = "() => { throw new Error('the environment is fixed'); }";
+for (const [form, env, inherits] of [['a frozen copy', 'Object.freeze({ ...process.env })', false], ['a proxy without changes', `new Proxy({ ...process.env }, { set: ${fail}, deleteProperty: ${fail} })`, true]]) {
+  test(`an app may put ${form} in the place of process.env`, async (t) => {
+    const script = `process.env = ${env};
+      const { createServer } = require('http');
+      const app = createServer((request, response) => response.end(String('HOSTLER_LISTEN_PATH' in process.env)));
+      const probe = createServer().listen(0, () => probe.close(() => app.listen(3000)));`;
+    const worker = await startWorker(t, 'plain-http', ['node', '-e', script]);
+    assert.equal((await worker.get()).body, String(inherits));
+    assert.deepEqual(worker.tcpPorts(), []);
+  });
+}
+
 test('an app may replace the timers, as fake timers do', async (t) => {
   const script = `globalThis.setImmediate = globalThis.setTimeout = () => {};
     require('http').createServer((request, response) => response.end('app')).listen(3000);`;
