@@ -27,7 +27,7 @@ const isInWorker = Boolean(env.HOSTLER_LISTEN_FD || claimPath);
 let listenFd = isInWorker ? inheritedSocket() : null; // null in a grandchild, because npm passes on only the environment; and once it is used
 const ancestors = isInWorker ? readAncestors() : []; // the Node processes between Hostler and this one: { pid, isTool }
 const channel = { send: null }; // sends to Hostler: over Node's IPC channel, or later over the control socket
-let claim = null; // the app's listen, once it was made: { server, asked, rank, nth, shown, path, where, siblings, isHeld, isTold, relay }
+let claim = null; // the app's listen, once it was made: { server, asked, rank, nth, shown, path, where, siblings, isHeld, isTold, handle, relay }
 let hasYielded = false; // another process of this worker is the app
 let takenOut = null; // what a claim has removed from the environment
 let tellListening = null; // tells Hostler where the app listens, if that is still to be told
@@ -167,8 +167,7 @@ function claimListen(server, asked) {
   if (held?.path && asked.port !== 0 && [held.asked.port, held.shown.port].includes(asked.port)) return listenBeside(server, asked, held);
   const { port, why, isGiven } = appPort();
   const rank = rankOf(server, asked, port);
-  // A cluster has taken the handle out of the server of its workers, so that cannot be given back.
-  if (held && (rank <= held.rank || held.server._handle === null)) {
+  if (held && rank <= held.rank) {
     return tellOwnPort(server, `Hostler uses its server on port ${held.shown.port}`, held.rank === SURE ? note : warn);
   }
   if (port !== null && asked.port !== port && !isGiven) return tellOwnPort(server, why);
@@ -182,7 +181,7 @@ function claimListen(server, asked) {
   const path = nth === 1 ? claimPath : `${claimPath}.${nth}`;
   const where = nth === 1 && listenFd !== null ? { fd: listenFd } : { path };
   listenFd = null; // it is closed with the server
-  claim = { server, asked, rank, nth, shown: shownAddress(asked), path, where, siblings: 0, isHeld: null, isTold: false, relay: null };
+  claim = { server, asked, rank, nth, shown: shownAddress(asked), path, where, siblings: 0, isHeld: null, isTold: false, handle: null, relay: null };
   if (held) {
     const whose = rank === SURE ? `on PORT (${asked.port})` : `on port ${asked.port}`;
     giveBack(held, (relay) => tellOwnPort(relay, `Hostler uses its server ${whose}`, note));
@@ -342,6 +341,10 @@ function giveBack(held, tellOf) {
     warn(`the app's other server cannot listen on port ${shown.port}: ${message}${remedy}`);
   });
   tellOf(relay);
+  relay.once('listening', () => {
+    // A cluster has taken the handle out of the server, and hands what it accepts to its workers.
+    if (server._handle === null) relay._handle.onconnection = held.handle.onconnection;
+  });
   held.relay = relay;
   listenOnTcp.call(relay, { ...asked, port: shown.port }); // the app may have read its address already
   giveLimitsBack(server);
@@ -398,6 +401,7 @@ function follow(server) {
   const handle = server._handle; // not the server itself, because a cluster primary takes the handle out of it
   if (held?.server !== server || !handle) return; // it listens beside the app, or it cannot listen, and 'error' follows
   held.isHeld = () => handle.fd >= 0;
+  held.handle = handle;
   if (held.where.path) quietly(() => fs.chmodSync(held.where.path, 0o600)); // its folder is private anyway
   letGoWhenClosed(server, handle, held);
 }
@@ -424,10 +428,8 @@ function tellOf(held) {
 function letGoWhenClosed(server, handle, held) {
   const { close } = handle;
   handle.close = function (...args) {
-    if (server._handle === handle) {
-      held.relay?.close();
-      letGo(held);
-    }
+    held.relay?.close();
+    if (server._handle === handle) letGo(held);
     return close.apply(this, args);
   };
 }
@@ -441,9 +443,7 @@ function letGo(held) {
   claim = null;
 }
 
-function isInThread() {
-  return !require('worker_threads').isMainThread;
-}
+const isInThread = () => !require('worker_threads').isMainThread;
 
 /** A cluster primary forks again when a worker has died, and the new worker needs the preload. The claim file keeps the others out. */
 function isClusterPrimary() {
@@ -572,6 +572,7 @@ function dress(server, shown) {
   });
   server.prependListener('connection', (socket) => {
     if (socket.remoteAddress === undefined && isUnix()) dressSocket(socket, shownBy.get(server));
+    else if (socket._handle?.getpeername && require('cluster').isWorker) giveLimitsBack(server); // its primary has got the TCP port back
   });
 }
 

@@ -80,15 +80,16 @@ test('an app that is a cluster answers from both of its workers, which see addre
   assert.deepEqual(worker.tcpPorts(), []);
 });
 
-for (const order of ['before', 'after']) {
-  test(`a cluster whose primary serves metrics, and listens ${order} it forks, answers from its worker on PORT`, async (t) => {
+for (const [who, opens] of [['its primary before it forks', 'before'], ['its primary after it has forked', 'after'], ['its worker', 'worker']]) {
+  test(`a cluster that opens a port for metrics first, in ${who}, answers from its worker on PORT, and the metrics get their port`, async (t) => {
     const metrics = await freePort();
     const env = { PORT: '41000', HOSTLER_GIVEN_PORT: '41000', METRICS_PORT: String(metrics) };
-    const worker = await startWorker(t, 'cluster-metrics', ['node', 'server.cjs', order], { env });
+    const worker = await startWorker(t, 'cluster-metrics', ['node', 'server.cjs', opens], { env });
     await eventually('the worker listens', () => worker.messages.some(({ act, port }) => act === 'listening' && port === 41_000), () => worker.output);
     assert.match((await worker.said('note')).text, new RegExp(`listens on 127\\.0\\.0\\.1:${metrics} directly, .* because Hostler uses its server on PORT`));
 
     assert.deepEqual((await worker.get()).body, { app: 'cluster', ip: '127.0.0.1', port: 41_000 });
+    assert.equal(await (await fetch(`http://127.0.0.1:${metrics}/`)).text(), 'metrics, 1234 ms');
     assert.deepEqual(worker.tcpPorts(), [metrics]);
   });
 }
