@@ -179,6 +179,15 @@ async fn a_line_of_a_procfile_for_a_shell_finds_the_programs_of_dependencies() {
     }
 }
 
+/// The same as for its `start` script.
+#[tokio::test]
+async fn a_socket_io_app_without_an_adapter_has_one_worker_with_a_procfile_too() {
+    let package = package(r#""dependencies": { "socket.io": "4" }"#);
+    let files = [("Procfile", "web: node server.js\n"), ("package.json", &package), ("server.js", SERVER)];
+    let text = keys(&files).await;
+    assert!(text.lines().any(|line| line.starts_with("workers = 1 ")), "{text}");
+}
+
 #[tokio::test]
 async fn names_and_values_of_all_kinds_give_a_file_that_loads() {
     let hostile = r#"module.exports = { apps: [

@@ -167,7 +167,7 @@ const ALONE: [(&str, &str); 3] = [
 ];
 
 /// What an operator should know about this app.
-fn remark(package: &NodePackage, pool: &mut FoundPool) {
+pub(super) fn remark(package: &NodePackage, pool: &mut FoundPool) {
     let is = |program: &str| package.has(program) || package.name() == Some(program);
     let alone = ALONE.iter().find(|(program, _)| is(program));
     if let Some((_, why)) = alone {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::found::FoundPool;
+use super::node_app;
 use super::package::NodePackage;
 use super::script_line::ScriptLine;
 
@@ -39,6 +40,9 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         }
     }
     pool.consider_runtime();
+    if let Some(package) = package {
+        node_app::remark(package, &mut pool);
+    }
     if let Some(release) = lines.remove("release") {
         pool.open.push(format!(
             "Procfile, release: Hostler does not run it. Run it before each deploy: {release}"
@@ -62,12 +66,19 @@ fn entry(line: &str) -> Option<(&str, &str)> {
 
 /// No shell runs the line, so `$PORT` would stay as it is.
 fn without_port(line: &str) -> (String, bool) {
-    let mut line = line.to_owned();
-    while let Some(at) = line.find("${PORT:-") {
-        let Some(length) = line[at..].find('}') else { break };
-        line.replace_range(at..=at + length, "$PORT");
+    let mut given = line.replace("${PORT}", PORT);
+    while let Some(at) = given.find("${PORT:-") {
+        let Some(length) = given[at..].find('}') else { break };
+        given.replace_range(at..=at + length, PORT);
     }
-    let fixed = line.replace("${PORT}", "$PORT").replace("$PORT", PORT);
+    let mut pieces = given.split("$PORT");
+    let mut fixed = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        // `$PORTAL` is a variable of its own.
+        let is_other = piece.starts_with(|char: char| char.is_ascii_alphanumeric() || char == '_');
+        fixed.push_str(if is_other { "$PORT" } else { PORT });
+        fixed.push_str(piece);
+    }
     let has_port = fixed != line;
     (fixed, has_port)
 }
@@ -90,6 +101,17 @@ mod tests {
     fn a_line_for_a_shell_gets_one() {
         let pool = pool("web: npm run migrate && exec node server.js -p $PORT", "shop", None).unwrap();
         assert_eq!(pool.command, ["sh", "-c", "npm run migrate && exec node server.js -p 3000"]);
+    }
+
+    #[test]
+    fn a_variable_whose_name_begins_with_port_stays() {
+        let command = |line: &str| pool(&format!("web: {line}"), "shop", None).unwrap().command;
+        let shell = ["sh", "-c", "node server.js -p 3000 --url $PORTAL"];
+        assert_eq!(command("node server.js -p ${PORT} --url $PORTAL"), shell);
+        assert_eq!(
+            command("node server.js --url=http://[::]:$PORT/"),
+            ["node", "server.js", "--url=http://[::]:3000/"]
+        );
     }
 
     #[test]
