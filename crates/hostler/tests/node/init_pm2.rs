@@ -79,6 +79,8 @@ async fn an_ecosystem_file_may_be_json_or_yaml_or_a_module() {
             "ecosystem.config.mjs",
             "export default { apps: { name: 'x', script: 'server.js', env: { A: 1 } } }",
         ),
+        ("process.yml", "apps:\n  - name: x\n    script: server.js\n    env: { A: 1 }\n"),
+        ("process.json", r#"{ "apps": [{ "name": "x", "script": "server.js", "env": { "A": 1 } }] }"#),
         ("ecosystem.config.cjs", "module.exports = [{ name: 'x', script: 'server.js', env: { A: 1 } }]"),
     ] {
         let files = [(name, text), ("server.js", SERVER), ("package.json", &package)];

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The files that `pm2 start` finds, in its order, and the older names.
-const FILES: [&str; 10] = [
+/// The file that `pm2 start` finds, and the other names that its documentation has or had.
+const FILES: [&str; 18] = [
     "ecosystem.config.js",
     "ecosystem.config.cjs",
     "ecosystem.config.mjs",
@@ -16,9 +16,17 @@ const FILES: [&str; 10] = [
     "ecosystem.config.yaml",
     "ecosystem.config.yml",
     "ecosystem.json",
+    "ecosystem.yaml",
+    "ecosystem.yml",
     "pm2.config.js",
     "pm2.config.cjs",
+    "pm2.config.mjs",
     "pm2.json",
+    "pm2.yaml",
+    "pm2.yml",
+    "process.json",
+    "process.yaml",
+    "process.yml",
 ];
 
 /// How long the evaluation of a file may take. It may look things up.
@@ -28,7 +36,12 @@ const MARK: &str = "hostler-init-ecosystem:";
 
 /// The file of the folder, if there is one.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
-    FILES.iter().map(|name| folder.join(name)).find(|file| file.is_file())
+    // Other programs have files of this name, too.
+    let is_of_pm2 = |file: &PathBuf| {
+        !file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("process."))
+            || std::fs::read_to_string(file).is_ok_and(|text| text.contains("script"))
+    };
+    FILES.iter().map(|name| folder.join(name)).find(|file| file.is_file() && is_of_pm2(file))
 }
 
 /// The entries of `apps`.
