@@ -132,6 +132,73 @@ async fn options_of_node_have_three_names() {
     }
 }
 
+/// PM2 gives a script with a space to bash, and looks for others in the folder of the app.
+#[tokio::test]
+async fn a_script_of_pm2_may_be_a_command_line_or_a_program_of_the_folder() {
+    for (app, expected) in [
+        ("script: 'npm run serve'", "node server.js A = \"b\""),
+        ("script: 'A=b node server.js --x \"1 2\"'", "[\"node\", \"server.js\", \"--x\", \"1 2\"] A = \"b\""),
+        ("script: 'cd lib && node ../server.js'", "[\"bash\", \"-c\", \"cd lib && node ../server.js\"]"),
+        ("cmd: 'node server.js', port: 4000", "node server.js PORT = \"4000\""),
+        ("script: './start.sh', interpreter: 'none'", "./start.sh"),
+        ("script: './start.sh'", "bash start.sh"),
+    ] {
+        let ecosystem = format!("module.exports = {{ apps: [{{ name: 'x', {app} }}] }}");
+        let package = package(r#""scripts": { "serve": "A=b node server.js" }"#);
+        let files = [
+            ("ecosystem.config.js", ecosystem.as_str()),
+            ("package.json", &package),
+            ("server.js", SERVER),
+            ("start.sh", ""),
+        ];
+        assert_eq!(command(&files).await, expected, "{app}");
+    }
+}
+
+#[tokio::test]
+async fn files_that_pm2_serves_are_served_by_hostler() {
+    let ecosystem = "module.exports = { apps: [
+        { name: 'api', script: 'server.js', env: { PORT: 3000 } },
+        { name: 'pages', script: 'serve', cwd: 'front', env: { PM2_SERVE_PATH: './build', PM2_SERVE_SPA: 'true', PM2_SERVE_HOMEPAGE: '/index.html' } },
+    ] }";
+    let text = keys(&[("ecosystem.config.js", ecosystem), ("server.js", SERVER)]).await;
+    assert!(!text.contains("[pools.pages]"), "{text}");
+    let route =
+        "match = \"pages.localhost/*\"\nstatic = { dir = \"front/build\", fallback = \"index.html\" }\n";
+    assert!(text.contains(route), "{text}");
+}
+
+/// The list often begins with a program that serves nothing.
+#[tokio::test]
+async fn the_first_app_of_pm2_that_serves_gets_the_requests() {
+    let ecosystem = "module.exports = { apps: [
+        { name: 'queue', script: 'queue.js' }, { name: 'web', script: 'server.js', env: { PORT: 3000 } },
+    ] }";
+    let files = [("ecosystem.config.js", ecosystem), ("server.js", SERVER), ("queue.js", "")];
+    let (_folder, output) = init(&files, &["--print"]).await;
+    let text = output.assert_exit(0).stdout.clone();
+    assert!(text.contains("match = \"*\"\npool = \"web\"\n"), "{text}");
+    assert!(text.contains("match = \"queue.localhost/*\"\npool = \"queue\"\n"), "{text}");
+    assert!(text.contains("If queue serves no HTTP, remove this pool"), "{text}");
+}
+
+#[tokio::test]
+async fn each_key_of_pm2_without_a_counterpart_is_named() {
+    let app = "name: 'x', script: 'server.ts', env_staging: { A: 1 }, namespace: 'n', ignore_watch: ['x'], treekill: false";
+    let ecosystem = format!("module.exports = {{ apps: [{{ {app} }}] }}");
+    let (_folder, output) = init(&[("ecosystem.config.js", &ecosystem), ("server.ts", SERVER)], &[]).await;
+    let said = output.assert_exit(0).stdout.clone();
+    for expected in [
+        "env_staging of PM2: these variables are not in this file.",
+        "namespace of PM2: Hostler has no such key.",
+        "ignore_watch of PM2: hostler run --watch",
+        "PM2 runs a .ts file with bun or ts-node.",
+    ] {
+        assert!(said.contains(expected), "{expected}\n{said}");
+    }
+    assert!(!said.contains("treekill"), "{said}");
+}
+
 #[tokio::test]
 async fn the_home_folder_and_a_version_of_node_are_written_out() {
     let app = "{ name: 'x', script: 'server.js', cwd: '~/no-such-app', interpreter: 'node@0.0.1' }";

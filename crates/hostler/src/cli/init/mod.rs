@@ -9,6 +9,8 @@ mod next;
 mod node_app;
 mod package;
 mod pm2;
+mod pm2_keys;
+mod pm2_serve;
 mod procfile;
 mod recognised;
 mod script_line;
@@ -187,7 +189,7 @@ fn with_files(mut pools: Vec<FoundPool>, package: Option<&NodePackage>) -> Vec<F
     {
         let of_package = node_app::of_package(package);
         // Files in place of an app are for folders without a program of their own.
-        if !of_package.command.is_empty() {
+        if !of_package.command.is_empty() && !pool.command.is_empty() {
             pool.files = of_package.files;
         }
         pool.steps = of_package.steps;

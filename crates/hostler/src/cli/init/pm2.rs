@@ -10,30 +10,12 @@ use serde_json::Value;
 
 use super::found::{FoundKey, FoundPool};
 use super::package::NodePackage;
+use super::pm2_keys::{self, SCRIPT};
+use super::pm2_serve;
 use super::script_line::ScriptLine;
 
-/// Keys without a counterpart, and what to do instead.
-const OTHERS: [(&[&str], &str); 7] = [
-    (
-        &["watch"],
-        "hostler run --watch restarts the app when files change, for development. Here, hostler restart applies changes.",
-    ),
-    (&["cron_restart", "cron"], "Run hostler restart by cron or a systemd timer."),
-    (
-        &["wait_ready", "listen_timeout"],
-        "Hostler ignores process.send('ready'). If the app listens before it can serve, name a path in health.",
-    ),
-    (
-        &["out_file", "output", "error_file", "error", "log_file", "log", "log_date_format", "merge_logs"],
-        "Hostler has one log for all apps: on its standard output, or in log.file of [log].",
-    ),
-    (
-        &["max_restarts", "min_uptime", "restart_delay", "exp_backoff_restart_delay", "stop_exit_codes"],
-        "Hostler starts a worker again by rules of its own, with growing pauses.",
-    ),
-    (&["instance_var", "increment_var"], "A worker has its number in NODE_APP_INSTANCE."),
-    (&["uid", "gid", "user", "group"], "Workers run as the user of Hostler."),
-];
+/// What an operator should know about a `.ts` file without an interpreter.
+const TYPESCRIPT: &str = "PM2 runs a .ts file with bun or ts-node. The command uses node, which needs Node.js 22.18 or newer, or a loader: node --import tsx.";
 
 /// What the pools need from the environment of Hostler.
 pub(super) struct Pm2Context<'a> {
@@ -62,11 +44,13 @@ impl Pm2Context<'_> {
     }
 }
 
-/// One pool for each app.
+/// One pool for each app. The first one that seems to serve HTTP gets the requests without a route of their own.
 pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> {
-    let pools = apps.iter().enumerate().filter_map(|(index, app)| {
+    let apps: Vec<&Value> = apps.iter().filter(|app| script(app).is_some()).collect();
+    let main = apps.iter().position(|app| seems_to_serve(app)).unwrap_or_default();
+    let pools = apps.into_iter().enumerate().filter_map(|(index, app)| {
         let mut pool = pool(app, context)?;
-        pool.is_further = index > 0;
+        pool.is_further = index != main;
         if pool.is_further && !seems_to_serve(app) {
             let name = &pool.name;
             pool.open.push(format!(
@@ -82,11 +66,16 @@ pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> 
 fn seems_to_serve(app: &Value) -> bool {
     let has_port = |key| app.get(key).is_some_and(|env: &Value| env.get("PORT").is_some());
     let is_cluster = text(app, "exec_mode").is_some_and(|mode| mode.starts_with("cluster"));
-    is_cluster || has_port("env") || has_port("env_production")
+    let is_served = is_cluster || has_port("env") || has_port("env_production") || app.get("port").is_some();
+    is_served || script(app).as_deref() == Some(pm2_serve::SERVE)
+}
+
+fn script(app: &Value) -> Option<String> {
+    SCRIPT.iter().find_map(|key| text(app, key))
 }
 
 fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {
-    let script = text(app, "script")?;
+    let script = script(app)?;
     let base = script.rsplit('/').next().unwrap_or_default();
     let name = text(app, "name").unwrap_or_else(|| base.split('.').next().unwrap_or("app").to_owned());
     let mut pool = FoundPool {
@@ -100,18 +89,16 @@ fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {
         pool.cwd = None;
     }
     environment(app, context, &mut pool);
+    if script == pm2_serve::SERVE {
+        let cwd = pool.cwd.as_deref().unwrap_or_default();
+        pool.files.push(pm2_serve::files(&pool.env, &list(app, &["args"]), cwd));
+        pool.open.extend(pm2_serve::missing(&pool.env));
+        return Some(pool);
+    }
     command(app, &script, context, &mut pool);
     processes(app, context, &mut pool);
     limits(app, &mut pool);
-    for (keys, instead) in OTHERS {
-        let is_set = |key: &&&str| {
-            app.get(**key).is_some_and(|value| !matches!(value, Value::Bool(false) | Value::Null))
-        };
-        let set: Vec<&str> = keys.iter().filter(is_set).copied().collect();
-        if !set.is_empty() {
-            pool.open.push(format!("{} of PM2: {instead}", set.join(", ")));
-        }
-    }
+    pool.open.extend(pm2_keys::without_counterpart(app));
     if app.get("autorestart") == Some(&Value::Bool(false)) {
         pool.open.push(
             "autorestart is false: if this program does not listen for HTTP, give it a service of its own."
@@ -138,6 +125,10 @@ fn environment(app: &Value, context: &Pm2Context<'_>, pool: &mut FoundPool) {
             pool.found.push("The variables are those of env, and then of env_production.".into());
         }
     }
+    // PM2 gives it precedence over env.
+    if let Some(port) = app.get("port").and_then(plain) {
+        pool.env.insert("PORT".into(), port);
+    }
     if !left_out.is_empty() {
         let names = left_out.join(", ");
         pool.open.push(format!("Workers get these variables from the environment of hostler start: {names}"));
@@ -162,7 +153,14 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     let ending =
         script.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending);
     let is_file = cwd.join(&script).is_file();
+    if script.contains(' ') && !is_file {
+        return command_line(&script, package.as_ref(), pool);
+    }
+    let options = list(app, &["interpreter_args", "interpreterArgs", "node_args"]);
     let interpreter = text(app, "exec_interpreter").or_else(|| text(app, "interpreter"));
+    if interpreter.is_none() && options.is_empty() && ["ts", "tsx"].contains(&ending) {
+        pool.open.push(TYPESCRIPT.into());
+    }
     let interpreter = interpreter.unwrap_or_else(|| match ending {
         "sh" => "bash".into(),
         "py" => "python3".into(),
@@ -183,17 +181,30 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     let mut words = Vec::new();
     if interpreter != "none" {
         words.push(interpreter.clone());
-        words.extend(list(app, &["interpreter_args", "interpreterArgs", "node_args"]));
+        words.extend(options);
     }
-    match interpreter == "none" && script.contains(' ') {
-        true => words.extend(shell_words::split(&script).unwrap_or_else(|_| vec![script.clone()])),
-        false => words.push(script.clone()),
-    }
+    // Without a `/` it would be a program of PATH.
+    let is_program_here = interpreter == "none" && is_file && !script.contains('/');
+    words.push(if is_program_here { format!("./{script}") } else { script });
     words.extend(list(app, &["args"]));
     let line = ScriptLine { env: BTreeMap::new(), words };
     let line = package.and_then(|package| package.follow(line.clone(), 5)).unwrap_or(line);
     pool.env.extend(line.env);
     pool.command = line.words;
+    pool.consider_runtime();
+}
+
+/// PM2 gives a script with a space to bash, and ignores `args`.
+fn command_line(line: &str, package: Option<&NodePackage>, pool: &mut FoundPool) {
+    let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
+    match ScriptLine::read(line).filter(is_alone) {
+        Some(script) => {
+            let script = package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script);
+            pool.env.extend(script.env);
+            pool.command = script.words;
+        }
+        None => pool.command = ["bash", "-c", line].map(String::from).into(),
+    }
     pool.consider_runtime();
 }
 
