@@ -241,7 +241,11 @@ fn find_variable(variables: &[Variable], name: &str) -> Vec<KeyPath> {
 }
 
 fn warn_unknown(variables: &[Variable], name: &str, report: &mut Report) {
-    let help = match nearest(name, variables.iter().map(|known| known.name.as_str())) {
+    let names = || variables.iter().map(|known| known.name.as_str());
+    // Most keys that are meant are of the server, as in a file.
+    let of_server = name.strip_prefix("HOSTLER_").map(|key| format!("HOSTLER_SERVER_{key}"));
+    let of_server = of_server.and_then(|name| names().find(|known| *known == name));
+    let help = match of_server.or_else(|| nearest(name, names())) {
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };

@@ -104,9 +104,11 @@ fn an_unknown_variable_causes_a_warning() {
         .variable("HOSTLER_SERVER_LISTN", ":80")
         .variable("HOSTLER_POOLS_API_WORKERS", "2")
         .variable("HOSTLER_FOO", "bar")
+        .variable("HOSTLER_LISTEN", ":80")
         .says(expect![[r#"
             HOSTLER_BIND: unknown variable, ignored
             HOSTLER_FOO: unknown variable, ignored
+            HOSTLER_LISTEN: unknown variable, ignored; did you mean HOSTLER_SERVER_LISTEN?
             HOSTLER_POOLS_API_WORKERS: unknown variable, ignored; did you mean HOSTLER_POOLS_WEB_WORKERS?
             HOSTLER_SERVER_LISTN: unknown variable, ignored; did you mean HOSTLER_SERVER_LISTEN?"#]]);
 }
