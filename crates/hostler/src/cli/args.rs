@@ -296,6 +296,12 @@ fn with_tip(mut error: clap::Error, given: &[OsString]) -> clap::Error {
                 _ => None,
             }
         }
+        (_, Some(ContextValue::String(word)))
+            if error.kind() == ErrorKind::UnknownArgument
+                && error.get(ContextKind::SuggestedArg).is_none() =>
+        {
+            given.get(1).and_then(|command| of_argument(command.to_str()?, word))
+        }
         _ => None,
     };
     let Some(tip) = tip else { return error };
@@ -318,6 +324,28 @@ fn of_other_manager(command: &str) -> Option<&'static str> {
         "test" | "validate" | "configtest" => "hostler check looks for mistakes in the configuration file",
         "startup" | "save" => {
             "a unit of systemd starts Hostler with the machine; under systemd: systemctl enable hostler"
+        }
+        _ => return None,
+    })
+}
+
+/// What stands in for an argument that `pm2 start server.js`, `pm2 start -i 4` and programs with a file as their argument take.
+fn of_argument(command: &str, word: &str) -> Option<&'static str> {
+    Some(match (command, word) {
+        ("run", "-c" | "--config") => "hostler start -c FILE runs a configuration file",
+        ("run", word) if !word.starts_with('-') => "the app follows `--`: hostler run -- node server.js",
+        ("run", _) => "hostler run --help shows all flags; the app, with its own flags, follows `--`",
+        ("start" | "check", "--listen" | "--admin") => {
+            "the flags of these keys are --server.listen and --server.admin"
+        }
+        ("start" | "check", "--workers" | "--concurrency" | "--bind" | "--port") => {
+            "a file may have several pools, so the flag has the name of one, such as --pools.web.workers"
+        }
+        ("start" | "check", word) if word.ends_with(".toml") => {
+            "-c names the configuration file: hostler start -c FILE"
+        }
+        ("start" | "check", word) if !word.starts_with('-') => {
+            "hostler start runs hostler.toml, which hostler init writes; without a file: hostler run -- node server.js"
         }
         _ => return None,
     })

@@ -279,6 +279,22 @@ fn commands_of_other_process_managers_have_a_tip() {
 }
 
 #[test]
+fn an_argument_that_other_programs_take_has_a_tip() {
+    for (line, tip) in [
+        ("hostler start ecosystem.config.js", "hostler init writes"),
+        ("hostler check sites/shop.toml", "hostler start -c FILE"),
+        ("hostler start --listen :80", "--server.listen"),
+        ("hostler start --workers 4", "--pools.web.workers"),
+        ("hostler run node server.js", "the app follows `--`"),
+        ("hostler run -c hostler.toml", "hostler start -c FILE"),
+        ("hostler run -i 4 -- node server.js", "hostler run --help"),
+    ] {
+        let error = Args::parse_given(shell_words::split(line).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(tip) && !error.contains("as a value"), "{line}: {error}");
+    }
+}
+
+#[test]
 fn hidden_commands_are_there() {
     let guard = Args::parse_given(["hostler", "__guard", "--fd", "3"]).unwrap();
     assert!(matches!(guard.command, Command::Guard { args } if args == ["--fd", "3"]));
