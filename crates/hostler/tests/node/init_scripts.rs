@@ -92,6 +92,13 @@ async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_opti
             "node --enable-source-maps dist/main.js",
             "node --enable-source-maps dist/main.js",
         ),
+        (
+            "@nestjs/core",
+            "x",
+            "NODE_OPTIONS=--max-old-space-size=4096 node dist/src/main",
+            "node dist/src/main.js NODE_OPTIONS = \"--max-old-space-size=4096\"",
+        ),
+        ("@nestjs/core", "x", "nest start", "node dist/main.js"),
     ];
     for (dependency, config, script, expected) in cases {
         let rest =

@@ -125,9 +125,12 @@ fn nest(package: &NodePackage) -> Option<Recognised> {
     if !package.has("@nestjs/core") {
         return None;
     }
-    // The script says which app of a workspace it is, and where the build lies.
-    let production =
-        package.unwrapped("start:prod").filter(|line| line.words.iter().any(|word| word == "node"));
+    // The script says which app of a workspace it is, and where the build lies. `nest start` is for development.
+    let is_server = |line: &ScriptLine| {
+        line.words.iter().any(|word| word == "node") && !line.words.iter().any(|word| word.ends_with(".ts"))
+    };
+    let scripts = ["start:prod", "start:production", "start"];
+    let production = scripts.iter().filter_map(|script| package.unwrapped(script)).find(is_server);
     let line = production
         .unwrap_or_else(|| ScriptLine { words: package.node("dist/main"), ..ScriptLine::default() });
     let command: Vec<_> = line.words.iter().map(|word| with_ending(word)).collect();
