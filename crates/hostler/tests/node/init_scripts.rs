@@ -35,6 +35,17 @@ async fn the_command_is_what_a_script_runs_or_npm_start_where_only_npm_can_run_i
             "",
             "node_modules/.bin/pm2 start ecosystem.config.js",
         ),
+        // The name of the program is not that of the package, so it is not known before the installation where it will lie.
+        (
+            r#""scripts": { "start": "strapi start" }, "dependencies": { "@strapi/strapi": "5" }"#,
+            "",
+            "npm start",
+        ),
+        (
+            r#""scripts": { "start": "strapi start" }, "dependencies": { "@strapi/strapi": "5" }"#,
+            "node_modules/.bin/strapi",
+            "node_modules/.bin/strapi start",
+        ),
     ];
     for (rest, other, expected) in cases {
         let package = package(rest);

@@ -111,7 +111,7 @@ fn left_out(package: &NodePackage, pool: &mut FoundPool) {
 /// The command, from the scripts, `main`, `bin` or a server file.
 fn start(package: &NodePackage, pool: &mut FoundPool) {
     if let Some((script, text)) = start_script(package) {
-        match package.unwrapped(script) {
+        match package.unwrapped(script).filter(|line| !package.needs_path(line)) {
             Some(line) => {
                 pool.env.extend(line.env);
                 pool.command = line.words;

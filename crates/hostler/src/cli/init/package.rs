@@ -10,6 +10,12 @@ use super::script_line::ScriptLine;
 /// How deep `npm run a`, which is `npm run b`, is followed.
 const DEEPEST: usize = 5;
 
+/// Programs that are often in PATH without a package manager.
+const OF_SYSTEM: [&str; 14] = [
+    "node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno", "sh", "bash", "python", "python3", "tsx",
+    "ts-node",
+];
+
 /// The program that installs packages and runs scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackageManager {
@@ -230,6 +236,13 @@ impl NodePackage {
         };
         let is_name = |word: &str| !word.is_empty() && !word.starts_with(['-', '.']);
         !self.is_plug_and_play() && rest.iter().copied().any(|word| is_name(word) && self.brings(word))
+    }
+
+    /// Whether only the PATH of the package manager may have the program: nothing is installed yet, and no dependency has its name, as with
+    /// `strapi` of `@strapi/strapi`.
+    pub fn needs_path(&self, line: &ScriptLine) -> bool {
+        let program = line.words.first().map_or("", String::as_str);
+        !self.is_installed() && !program.contains('/') && !OF_SYSTEM.contains(&program)
     }
 
     /// What a command line runs, without the package manager in between.

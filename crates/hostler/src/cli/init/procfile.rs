@@ -26,14 +26,16 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         pool.found.push("PORT has a fixed value: the app opens no port, because Hostler replaces the address of listen().".into());
     }
     let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
-    match ScriptLine::read(&line).filter(is_alone) {
+    let script = ScriptLine::read(&line)
+        .filter(is_alone)
+        .map(|script| package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script));
+    match script.filter(|script| !package.is_some_and(|package| package.needs_path(script))) {
         Some(script) => {
-            let script = package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script);
             pool.env.extend(script.env);
             pool.command = script.words;
         }
         None => {
-            pool.found.push("The line needs a shell.".into());
+            pool.found.push("The line needs a shell, or programs of dependencies in PATH.".into());
             // Heroku has the programs of dependencies in PATH.
             let path = if package.is_some() { "PATH=\"$PWD/node_modules/.bin:$PATH\"; " } else { "" };
             pool.command = vec!["sh".into(), "-c".into(), format!("{path}{line}")];
