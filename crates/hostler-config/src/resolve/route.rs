@@ -194,6 +194,9 @@ impl Resolver<'_> {
             self.refuse(path, "match is missing; for all requests write match = \"*\"");
         }
         self.warn_of_a_missing_slash(&path.key("match"), index);
+        if let Some(pattern) = &written.pattern {
+            self.warn_of_a_placeholder(&path.key("match"), pattern);
+        }
         written.pattern.clone()
     }
 
@@ -208,6 +211,25 @@ impl Resolver<'_> {
         let written = self.document.original(path);
         let why = format!(
             "matches the host {host:?} only; for this path on every host write \"/{text}\", for the host write \"{host}./{rest}\""
+        );
+        self.report.warn(self.document.place_of_value(path), format!("{written}: {why}"));
+    }
+
+    /// `/users/:id` is one path. For Express, and as `/users/{id}` for OpenAPI, it stands for the paths of all users.
+    fn warn_of_a_placeholder(&mut self, path: &KeyPath, pattern: &MatchPattern) {
+        let (PathPattern::Exact(text) | PathPattern::Prefix(text)) = &pattern.path;
+        let is_name =
+            |name: &str| name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        let is_placeholder = |segment: &&str| {
+            let braced = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+            segment.strip_prefix(':').or(braced).is_some_and(is_name)
+        };
+        let Some(placeholder) = text.split('/').find(is_placeholder) else { return };
+        let before = text.split(placeholder).next().unwrap_or_default();
+        let host = pattern.host.as_ref().map(ToString::to_string).unwrap_or_default();
+        let written = self.document.original(path);
+        let why = format!(
+            "{placeholder:?} matches this text alone, because match has no placeholders; for all paths below {before:?} write \"{host}{before}*\""
         );
         self.report.warn(self.document.place_of_value(path), format!("{written}: {why}"));
     }

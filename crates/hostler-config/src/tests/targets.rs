@@ -88,6 +88,19 @@ fn a_path_without_its_first_slash_causes_a_warning() {
 }
 
 #[test]
+fn a_placeholder_in_a_path_causes_a_warning() {
+    let route = |pattern: &str| format!("[[routes]]\nmatch = \"{pattern}\"\nrespond = \"\"\n");
+    let routes = |patterns: &[&str]| patterns.iter().map(|pattern| route(pattern)).collect::<String>();
+    check(
+        &routes(&["/users/:id", "a.test/teams/{team}/*"]),
+        expect![[r#"
+            hostler.toml:2:9: routes[0].match: ":id" matches this text alone, because match has no placeholders; for all paths below "/users/" write "/users/*"
+            hostler.toml:5:9: routes[1].match: "{team}" matches this text alone, because match has no placeholders; for all paths below "/teams/" write "a.test/teams/*""#]],
+    );
+    check(&routes(&["/v1/users:search", "/at/12:30", "/:", "/{}/x"]), expect![""]);
+}
+
+#[test]
 fn a_path_that_looks_like_a_folder_and_matches_alone_causes_a_warning() {
     let routes = |pairs: &[(&str, &str)]| -> String {
         let route =
