@@ -142,6 +142,7 @@ async fn a_script_of_pm2_may_be_a_command_line_or_a_program_of_the_folder() {
         ("cmd: 'node server.js', port: 4000", "node server.js PORT = \"4000\""),
         ("script: './start.sh', interpreter: 'none'", "./start.sh"),
         ("script: './start.sh'", "bash start.sh"),
+        ("script: './start.sh --x'", "./start.sh --x"),
     ] {
         let ecosystem = format!("module.exports = {{ apps: [{{ name: 'x', {app} }}] }}");
         let package = package(r#""scripts": { "serve": "A=b node server.js" }"#);

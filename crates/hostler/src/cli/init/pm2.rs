@@ -149,12 +149,13 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     let cwd = context.folder.join(pool.cwd.as_deref().unwrap_or("."));
     let package = NodePackage::read(&cwd).ok().flatten();
     // PM2 looks for the script in cwd. A folder of its own is written relative to it.
+    let written = script;
     let script = relative(script, &cwd);
     let ending =
         script.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, ending)| ending);
     let is_file = cwd.join(&script).is_file();
-    if script.contains(' ') && !is_file {
-        return command_line(&script, package.as_ref(), pool);
+    if written.contains(' ') && !is_file {
+        return command_line(written, package.as_ref(), pool);
     }
     let options = list(app, &["interpreter_args", "interpreterArgs", "node_args"]);
     let interpreter = text(app, "exec_interpreter").or_else(|| text(app, "interpreter"));
