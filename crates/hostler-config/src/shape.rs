@@ -78,21 +78,42 @@ fn below(root: &Schema, key: &str, path: &KeyPath) -> Option<String> {
     sections.into_iter().find(has_key).map(|section| format!("; did you mean \"{section}.{key}\"?"))
 }
 
-/// Keys of PM2, nginx and HAProxy that operators bring along: the section in which they write them, and what to say. The nearest key by its letters
+/// Keys of PM2, Passenger, nginx and HAProxy that operators bring along: the section in which they write them, and what to say. The nearest key by its letters
 /// may be a wrong one: `max_restarts` looks like `max_requests`.
-const OF_OTHER_PROGRAMS: [(&str, &str, &str); 17] = [
+const OF_OTHER_PROGRAMS: [(&str, &str, &str); 42] = [
     ("pools", "script", "did you mean \"command\"?"),
+    ("pools", "args", "the arguments are part of command"),
+    (
+        "pools",
+        "node_args",
+        "the options are part of command, such as \"node --max-old-space-size=512 server.js\"",
+    ),
+    ("pools", "interpreter", "the program is the first word of command, such as \"node server.js\""),
+    ("pools", "env_production", "did you mean \"env\"?"),
+    ("pools", "env_file", "Node reads such a file: command = \"node --env-file=.env server.js\""),
     ("pools", "instances", "did you mean \"workers\"?"),
+    ("pools", "min_instances", "did you mean \"workers\"?"),
+    ("pools", "max_instances", "did you mean \"workers\"?"),
+    ("pools", "max_pool_size", "did you mean \"workers\"?"),
+    ("pools", "replicas", "did you mean \"workers\"?"),
+    ("pools", "processes", "did you mean \"workers\"?"),
     (
         "pools",
         "exec_mode",
         "leave it out: workers is the number of processes, and all of them have one queue",
     ),
     ("pools", "wait_ready", "did you mean \"health\"?"),
+    ("pools", "health_path", "did you mean \"health\"?"),
     ("pools", "listen_timeout", "did you mean \"start_timeout\"?"),
     ("pools", "kill_timeout", "did you mean \"stop_timeout\"?"),
+    ("pools", "timeout", "did you mean \"request_timeout\"?"),
     ("pools", "max_memory_restart", "did you mean \"max_memory\"?"),
+    ("pools", "memory", "did you mean \"max_memory\"?"),
     ("pools", "max_restarts", "leave it out: Hostler starts a worker again without a limit"),
+    ("pools", "autorestart", "leave it out: Hostler starts a worker again without a limit"),
+    ("pools", "cron_restart", "leave it out: a cron job may run hostler restart"),
+    ("pools", "watch", "leave it out: hostler run --watch is for development"),
+    ("pools", "user", "leave it out: workers have the user of Hostler"),
     ("pools", "servers", "did you mean \"members\"?"),
     ("pools", "maxconn", "did you mean \"concurrency\"?"),
     ("pools", "balance", "did you mean \"choice\"?"),
@@ -101,7 +122,15 @@ const OF_OTHER_PROGRAMS: [(&str, &str, &str); 17] = [
     ("routes", "host", "did you mean \"match\"? It has the host and the path"),
     ("routes", "proxy_pass", "did you mean \"pool\"?"),
     ("routes", "root", "did you mean \"static\"?"),
+    ("routes", "timeout", "did you mean \"request_timeout\"?"),
+    ("routes", "headers", "did you mean \"request_headers\" or \"response_headers\"?"),
+    ("routes", "strip_prefix", "write rewrite = { strip_prefix = \"...\" }"),
     ("server", "client_max_body_size", "did you mean \"max_body_size\"?"),
+    ("server", "port", "did you mean \"listen\"?"),
+    ("server", "host", "did you mean \"listen\"?"),
+    ("server", "tls", "it is a section of its own: [tls]"),
+    ("server", "log", "it is a section of its own: [log]"),
+    ("server", "user", "leave it out: Hostler has the user that starts it"),
 ];
 
 fn of_another_program(path: &KeyPath) -> Option<String> {
@@ -122,17 +151,18 @@ fn help(table: &Schema, key: &str, path: &KeyPath) -> String {
         return help;
     }
     let known = schema::known_keys(table);
+    let homes = if is_in_section(path) { homes(schema::of_file(), key) } else { Vec::new() };
+    let of_others = || format!("; it is a key of {}", homes.join(" and "));
+    // A key of another section is meant more often than one of this section with other letters. The name of a section may be misspelled.
+    if path.0.len() > 1 && !homes.is_empty() {
+        return of_others();
+    }
     if let Some(near) = nearest(key, known.iter().copied()) {
         return format!("; did you mean \"{near}\"?");
     }
-    // Programs are configured with a port elsewhere, and a pool has one, too.
-    if path.to_string() == "server.port" {
-        return "; did you mean \"listen\"?".into();
-    }
-    let homes = if is_in_section(path) { homes(schema::of_file(), key) } else { Vec::new() };
     match homes.is_empty() {
         true => format!("; the keys of this table are {}", known.join(", ")),
-        false => format!("; it is a key of {}", homes.join(" and ")),
+        false => of_others(),
     }
 }
 

@@ -50,19 +50,6 @@ fn a_key_in_another_section_is_reported_with_its_section() {
 }
 
 #[test]
-fn a_key_of_another_program_is_reported_with_its_counterpart() {
-    check(
-        "[server]\nclient_max_body_size = \"20m\"\n[pools.web]\ncommand = \"node a.js\"\ninstances = 4\nkill_timeout = 5000\nmax_restarts = 10\n[[routes]]\npath = \"/\"\nmatch = \"*\"\npool = \"web\"\n",
-        expect![[r#"
-            hostler.toml:2:1: unknown key "server.client_max_body_size"; did you mean "max_body_size"?
-            hostler.toml:5:1: unknown key "pools.web.instances"; did you mean "workers"?
-            hostler.toml:6:1: unknown key "pools.web.kill_timeout"; did you mean "stop_timeout"?
-            hostler.toml:7:1: unknown key "pools.web.max_restarts"; leave it out: Hostler starts a worker again without a limit
-            hostler.toml:9:1: unknown key "routes[0].path"; did you mean "match"?"#]],
-    );
-}
-
-#[test]
 fn a_section_with_the_wrong_brackets_is_reported_with_the_right_ones() {
     check(
         "[routes]\nmatch = \"*\"\n",

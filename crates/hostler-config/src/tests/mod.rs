@@ -15,6 +15,7 @@ mod lookups;
 mod meaning;
 mod member_tls;
 mod memory;
+mod other_programs;
 mod programs;
 mod registrar;
 mod request_keys;
