@@ -83,6 +83,22 @@ async fn a_program_that_works_by_itself_gets_one_worker() {
     assert_eq!(text.matches("\nworkers = 1 ").count(), 1, "{text}");
 }
 
+/// Workers of Hostler are no cluster of Node.
+#[tokio::test]
+async fn the_adapter_of_a_cluster_does_not_connect_the_workers_of_a_socket_io_app() {
+    let dependencies = r#""dependencies": { "socket.io": "4", "@socket.io/cluster-adapter": "0.3" }"#;
+    let package = package(&format!(r#""scripts": {{ "start": "node server.js" }}, {dependencies}"#));
+    let files = [("package.json", package.as_str()), ("server.js", SERVER)];
+    let text = keys(&files).await;
+    assert!(text.contains("\nworkers = 1 "), "{text}");
+    let pm2 = "module.exports = { apps: [{ name: 'x', script: 'server.js', instances: 4 }] }";
+    for more in [("README.md", ""), ("ecosystem.config.js", pm2)] {
+        let (_folder, output) = init(&[files[0], files[1], more], &[]).await;
+        let said = output.assert_exit(0).stdout.clone();
+        assert!(said.contains("Look at this: @socket.io/cluster-adapter carries messages only"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn the_files_are_in_the_folder_that_the_configuration_of_the_framework_names() {
     let kit = |options: &str| {

@@ -150,14 +150,23 @@ fn start(package: &NodePackage, pool: &mut FoundPool) {
 }
 
 /// Packages that carry the messages of Socket.IO from one process to another.
-const ADAPTERS: [&str; 6] = [
+const ADAPTERS: [&str; 8] = [
     "@socket.io/redis-adapter",
     "@socket.io/redis-streams-adapter",
     "@socket.io/mongo-adapter",
     "@socket.io/postgres-adapter",
-    "@socket.io/cluster-adapter",
+    "@socket.io/gcp-pubsub-adapter",
+    "@socket.io/aws-sqs-adapter",
+    "@socket.io/azure-service-bus-adapter",
     "socket.io-redis",
 ];
+
+/// What to know about an adapter of Socket.IO that needs Node's cluster. `None` if the app does not have it.
+pub(super) fn of_cluster(package: &NodePackage) -> Option<String> {
+    package.has("@socket.io/cluster-adapter").then(|| {
+        "@socket.io/cluster-adapter carries messages only between processes of Node's cluster. For several workers, use another adapter, such as @socket.io/redis-adapter.".into()
+    })
+}
 
 /// Programs of which there must be one, and what each further worker would do.
 const ALONE: [(&str, &str); 3] = [
@@ -184,6 +193,7 @@ pub(super) fn remark(package: &NodePackage, pool: &mut FoundPool) {
         let why = "more workers need an adapter of Socket.IO, or messages miss the clients of other workers";
         pool.keys.push(FoundKey::number("workers", 1, why));
     }
+    pool.open.extend(of_cluster(package));
     let program = pool.command.first().and_then(|program| program.rsplit('/').next());
     if program == Some("vite") {
         let why =

@@ -9,6 +9,7 @@ use hostler_config::file::Pool;
 use serde_json::Value;
 
 use super::found::{FoundKey, FoundPool};
+use super::node_app;
 use super::package::NodePackage;
 use super::pm2_keys::{self, SCRIPT};
 use super::pm2_serve;
@@ -148,6 +149,7 @@ fn is_variable(name: &str) -> bool {
 fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut FoundPool) {
     let cwd = context.folder.join(pool.cwd.as_deref().unwrap_or("."));
     let package = NodePackage::read(&cwd).ok().flatten();
+    pool.open.extend(package.as_ref().and_then(node_app::of_cluster));
     // PM2 looks for the script in cwd. A folder of its own is written relative to it.
     let written = script;
     let script = relative(script, &cwd);
