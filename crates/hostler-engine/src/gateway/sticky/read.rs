@@ -23,13 +23,16 @@ pub(super) fn engine_io(target: &[u8]) -> Option<EngineIo<'_>> {
     }
 }
 
-/// The id of the session in the first bytes of the answer that begins it: `0{"sid":"..."`. Version 3 puts the length before it.
+/// The id of the session in the first bytes of the answer that begins it: `0{"sid":"..."`. Version 3 puts the length before it. With JSONP all
+/// of it is a string of JavaScript: `___eio[0]("97:0{\"sid\":\"...`.
 pub(super) fn session_id(body: &[u8]) -> Option<&[u8]> {
-    const BEFORE: &[u8] = b"0{\"sid\":\"";
-    const MOST_LENGTH: usize = 16;
-    let at = memmem::find(&body[..body.len().min(MOST_LENGTH + BEFORE.len())], BEFORE)?;
-    let rest = &body[at + BEFORE.len()..];
-    let id = &rest[..memchr::memchr(b'"', rest)?];
+    const FORMS: [(&[u8], &[u8]); 2] = [(b"0{\"sid\":\"", b"\""), (b"0{\\\"sid\\\":\\\"", b"\\\"")];
+    const MOST_BEFORE: usize = 32;
+    let id = FORMS.iter().find_map(|(before, after)| {
+        let at = memmem::find(&body[..body.len().min(MOST_BEFORE + before.len())], before)?;
+        let rest = &body[at + before.len()..];
+        Some(&rest[..memmem::find(rest, after)?])
+    })?;
     (!id.contains(&b'\\')).then_some(id)
 }
 
@@ -83,6 +86,10 @@ mod tests {
                 Some("lv_VI97HAXpY6yYWAAAC"),
             ),
             ("97:0{\"sid\":\"abc\",\"upgrades\":[]}2:40", Some("abc")),
+            (r#"___eio[0]("97:0{\"sid\":\"abc\",\"upgrades\":[]}2:40");"#, Some("abc")),
+            (r#"___eio[12345]("0{\"sid\":\"abc\",\"upgrades\":[]}");"#, Some("abc")),
+            (r#"___eio[0]("0{\"sid\":\"a\\\"bc\"}");"#, None),
+            (r#"___eio[0]("0{\"sid\":\"abc"#, None),
             ("0{\"sid\":\"abc", None),
             ("0{\"sid\":\"a\\\"bc\"", None),
             ("{\"code\":0,\"message\":\"Transport unknown\"}", None),
