@@ -61,6 +61,8 @@ pub enum Ended {
     Idle,
     /// The client has closed without the end of its protocol.
     Client,
+    /// The same, and the member has closed after it, in order.
+    ClientFirst,
     /// The client has taken nothing for too long.
     ClientStalled,
     /// The member has closed without the end of its protocol.
@@ -139,7 +141,7 @@ impl Tunnel {
             ended = before;
         }
         match ended {
-            Ended::Whole => {}
+            Ended::Whole | Ended::ClientFirst => {}
             Ended::Dismissed | Ended::Idle => self.close().await,
             Ended::Worker | Ended::WorkerStalled if self.is_websocket => self.close().await,
             _ => self.abort(),
@@ -172,6 +174,10 @@ impl Tunnel {
             (_, Poll::Ready(Err(broken))) => {
                 return Poll::Ready(self.judge(broken, Ended::Worker, Ended::Client));
             }
+            // A member that closes first is found below. This one has closed after its client.
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) if self.lacks_close() => {
+                return Poll::Ready(Ended::ClientFirst);
+            }
             (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(Ended::Whole),
             // The member closed without a Close frame. Nothing more comes from it.
             (_, Poll::Ready(Ok(()))) if self.is_websocket && !self.down.has_closed() => {
@@ -197,6 +203,11 @@ impl Tunnel {
     fn has_said_all(&self) -> bool {
         let is_said = self.down.has_closed() && (self.up.has_closed() || self.down.has_ended());
         self.is_websocket && is_said && self.up.is_taken() && self.down.is_taken()
+    }
+
+    /// Whether neither side of a WebSocket has sent its Close frame.
+    fn lacks_close(&self) -> bool {
+        self.is_websocket && !self.up.has_closed() && !self.down.has_closed()
     }
 
     fn judge(&self, broken: LaneError, source: Ended, sink: Ended) -> Ended {

@@ -64,7 +64,7 @@ fn note(tunnel: &Tunnel, ended: Ended, exchange: &mut Exchange) {
             log_facts.detail = Some("the tunnel's worker leaves its pool, or Hostler stops".into())
         }
         Ended::Idle => log_facts.detail = Some("nothing went through in tunnel_idle_timeout".into()),
-        Ended::Client => log_facts.aborted = Some("client"),
+        Ended::Client | Ended::ClientFirst => log_facts.aborted = Some("client"),
         Ended::ClientStalled => log_facts.aborted = Some("client stalled"),
         Ended::Worker => log_facts.aborted = Some("worker"),
         Ended::WorkerStalled => log_facts.aborted = Some("worker stalled"),

@@ -76,6 +76,29 @@ async fn the_log_has_a_line_for_a_tunnel_at_its_end() {
 }
 
 #[tokio::test]
+async fn the_log_says_whether_a_client_has_left_its_websocket_without_a_close_frame() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    client.send(masked(1, b"hi")).await;
+    client.finish_sending().await;
+    assert_eq!(end.rest().await, (masked(1, b"hi"), true));
+    end.finish_sending().await;
+    client.assert_closed().await;
+    assert_eq!(site.exchanges(1).await[0]["aborted"], "client");
+
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    client.send(masked(8, &[3, 0xe9])).await;
+    client.finish_sending().await;
+    assert_eq!(end.rest().await, (masked(8, &[3, 0xe9]), true));
+    end.send(GOING_AWAY).await;
+    end.finish_sending().await;
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    client.assert_closed().await;
+    assert!(site.exchanges(2).await[1]["aborted"].is_null());
+}
+
+#[tokio::test]
 async fn a_client_that_resets_its_tunnel_frees_all_resources() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
