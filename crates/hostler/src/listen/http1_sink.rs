@@ -148,7 +148,8 @@ impl AnswerSink for Http1Client {
         0
     }
 
-    fn keep_alive(&self) {
+    /// The kernel detects a client that is gone.
+    fn begin_stream(&self) {
         self.stream.keep_alive();
     }
 

@@ -65,7 +65,7 @@ impl Shard {
         };
         let mut body = ResponseBody::of(origin).encoded(exchange, &self.encoding);
         if stream::begin(&mut body, exchange.head.method() == b"GET", &self.connections) {
-            client.keep_alive();
+            client.begin_stream();
         }
         let failed = match deliver(client, exchange, body).await {
             Ok(delivered) => return RequestOutcome::Delivered(delivered),

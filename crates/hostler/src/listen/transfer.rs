@@ -97,8 +97,8 @@ pub(super) trait AnswerSink: Downstream + Sized {
     /// Counts the bytes in memory in `buffer`. Returns how many bytes are wanted from the file. `sent`: no bytes wait in memory.
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize;
 
-    /// Lets the kernel detect that the client is gone, while nothing is sent to it for long.
-    fn keep_alive(&self) {}
+    /// The answer is a stream: nothing may be sent for long, and the client ends it by leaving.
+    fn begin_stream(&self);
 
     /// From now on the client may pause while it sends the body of its request, and send it slowly.
     fn let_body_pause(&mut self);

@@ -1,8 +1,10 @@
 //! Floods of frames: each is noticed, counted, and ends its connection. The frames are written by hand.
 
-use hostler_testkit::{Frame, FrameClient, Site, block, client, eventually, frame_client, ok, upstream};
+use hostler_testkit::{
+    Frame, FrameClient, Site, block, client, eventually, frame_client, ok, upstream, within,
+};
 
-use crate::in_front_of;
+use crate::{http2, in_front_of};
 
 const CALM: u32 = 11;
 
@@ -72,6 +74,21 @@ async fn a_flood_of_reset_streams_ends_the_connection() {
     app.release_all();
     assert_flooded(&site, "HTTP/2 connection from 127.0.0.1:").await;
     assert!(app.requests().len() < 600, "{}", app.requests().len());
+}
+
+#[tokio::test]
+async fn clients_that_leave_their_event_streams_are_no_flood() {
+    let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  9\r\ndata: 1\n\n\r\n";
+    let app = upstream().answers(events).start().await;
+    let site = in_front_of(&app, "").await;
+    let mut talk = http2::talk(&site).await;
+    for _ in 0..1000 {
+        let (answer, _) = talk.begin(http2::get("/"), true).await;
+        // Its body is dropped, which resets the stream.
+        assert_eq!(within("a head", answer).await.unwrap().status().as_u16(), 200);
+    }
+    assert_eq!(site.status().await["connections"]["flooded"], 0);
 }
 
 /// A head in a HEADERS frame and this many CONTINUATION frames, some of them empty.

@@ -139,6 +139,8 @@ pub(super) struct FloodMeter {
     /// Heads for which no token was added yet.
     heads: u32,
     most_continuations: u32,
+    /// So many resets may be the end of an event stream or a tunnel.
+    lasting: u32,
     resets: Bucket,
     settings: Bucket,
     pings: Bucket,
@@ -162,6 +164,7 @@ impl FloodMeter {
             continuations: 0,
             heads: 0,
             most_continuations: needed.max(MOST_CONTINUATIONS),
+            lasting: 0,
             resets: Bucket::new(500, 33),
             settings: Bucket::new(100, 5),
             pings: Bucket::new(1000, 200),
@@ -201,6 +204,12 @@ impl FloodMeter {
         self.written %= BYTES_A_WINDOW_UPDATE;
     }
 
+    /// Notes that event streams and tunnels have begun. A client has no other way to end one than a reset, so as many resets are no flood; at
+    /// most `most`, which is how many may be open at the same time.
+    pub fn note_lasting(&mut self, begun: u32, most: u32) {
+        self.lasting = self.lasting.saturating_add(begun).min(most);
+    }
+
     /// Whether the preface with its SETTINGS, or a head, has begun and not ended. Both must arrive within `header_timeout`.
     pub fn is_inside_head(&self) -> bool {
         self.open
@@ -229,6 +238,10 @@ impl FloodMeter {
             }
             DATA if length > u32::from(has(PADDED)) || has(END_STREAM) => return Ok(()),
             DATA => (&mut self.empty_data, Flood::EmptyData),
+            RST_STREAM if self.lasting > 0 => {
+                self.lasting -= 1;
+                return Ok(());
+            }
             RST_STREAM => (&mut self.resets, Flood::Resets),
             SETTINGS => (&mut self.settings, Flood::Settings),
             PING => (&mut self.pings, Flood::Pings),
@@ -313,6 +326,18 @@ mod tests {
         }
         let (many, flood) = borne(&mut meter, RST_STREAM, 0, 4);
         assert!(many <= 501 && flood == Some(Flood::Resets), "{many}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_an_event_stream_is_no_flood() {
+        let mut meter = begun();
+        for _ in 0..1000 {
+            meter.note_lasting(10, 128);
+            (0..10).for_each(|_| meter.read(&frame(RST_STREAM, 0, 4)).unwrap());
+        }
+        // Those that end in another way are not saved up.
+        meter.note_lasting(1000, 128);
+        assert_eq!(borne(&mut meter, RST_STREAM, 0, 4), (628, Some(Flood::Resets)));
     }
 
     #[tokio::test(start_paused = true)]

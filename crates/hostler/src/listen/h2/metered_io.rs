@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -15,28 +15,47 @@ use super::flood::{Flood, FloodMeter};
 use crate::listen::Settings;
 use crate::listen::silence::FIRST_READ;
 
-/// Why a connection must end. `MeteredIo` sets it, and the session above reads it in the same task.
+/// What the byte stream of a connection, its session and its streams tell each other.
 #[derive(Default)]
-pub(super) struct EndReason(AtomicU8, OnceLock<Slow>);
+pub(super) struct ConnectionSignals {
+    /// Why the connection must end: the number of a flood. The stream sets it, and the session reads it in the same task.
+    flood: AtomicU8,
+    /// The same: how the client is too slow.
+    slow: OnceLock<Slow>,
+    /// How many event streams and tunnels have begun since the byte stream last looked.
+    lasting: AtomicU32,
+}
 
-impl EndReason {
+impl ConnectionSignals {
     /// The flood that was detected; none if there was none.
     pub fn flood(&self) -> Option<Flood> {
-        Flood::of(self.0.load(Ordering::Relaxed))
+        Flood::of(self.flood.load(Ordering::Relaxed))
     }
 
     /// How the client is too slow; none while it is not.
     pub fn slow(&self) -> Option<Slow> {
-        self.1.get().copied()
+        self.slow.get().copied()
     }
 
     /// Notes that the client does not take its answers.
     pub fn set_slow(&self, slow: Slow) {
-        let _ = self.1.set(slow);
+        let _ = self.slow.set(slow);
     }
 
     fn set_flood(&self, flood: Flood) {
-        self.0.store(flood as u8, Ordering::Relaxed);
+        self.flood.store(flood as u8, Ordering::Relaxed);
+    }
+
+    /// An event stream or a tunnel begins, which the client can end only by a reset.
+    pub fn note_lasting(&self) {
+        self.lasting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take_lasting(&self) -> u32 {
+        match self.lasting.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.lasting.swap(0, Ordering::Relaxed),
+        }
     }
 }
 
@@ -46,7 +65,9 @@ pub(super) struct MeteredIo {
     /// Bytes that were read before the connection was known to be HTTP/2.
     early: Vec<u8>,
     meter: FloodMeter,
-    end_reason: Arc<EndReason>,
+    /// How many streams may be open at the same time.
+    max_streams: u32,
+    signals: Arc<ConnectionSignals>,
     /// The deadline for the end of a head. After the shutdown: for the client to close.
     slow: Deadline,
     header_timeout: Duration,
@@ -69,7 +90,7 @@ impl MeteredIo {
         early: Vec<u8>,
         settings: &Settings,
         sweep: &Sweep,
-        end_reason: Arc<EndReason>,
+        signals: Arc<ConnectionSignals>,
     ) -> Self {
         let slow = sweep.deadline();
         slow.set_after(settings.header_timeout);
@@ -77,7 +98,8 @@ impl MeteredIo {
             stream,
             early,
             meter: FloodMeter::new(settings.limits.max_size),
-            end_reason,
+            max_streams: settings.http2.max_streams,
+            signals,
             slow,
             header_timeout: settings.header_timeout,
             linger_timeout: settings.linger_timeout,
@@ -93,8 +115,9 @@ impl MeteredIo {
 
     /// Counts the frames in `bytes`. False after a flood: the session ends the connection.
     fn look(&mut self, bytes: &[u8]) -> bool {
+        self.meter.note_lasting(self.signals.take_lasting(), self.max_streams);
         if let Err(flood) = self.meter.read(bytes) {
-            self.end_reason.set_flood(flood);
+            self.signals.set_flood(flood);
             return false;
         }
         if !self.meter.is_inside_head() {
@@ -142,7 +165,7 @@ impl MeteredIo {
     /// Ends the connection if a head is not complete in time.
     fn poll_slow(&mut self, cx: &mut Context<'_>) {
         if self.slow.is_set() && self.slow.poll_due(cx).is_ready() {
-            self.end_reason.set_flood(Flood::SlowHead);
+            self.signals.set_flood(Flood::SlowHead);
         }
     }
 
@@ -171,7 +194,7 @@ impl MeteredIo {
         match slow {
             None => written,
             Some(slow) => {
-                self.end_reason.set_slow(slow);
+                self.signals.set_slow(slow);
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
@@ -181,7 +204,7 @@ impl MeteredIo {
 impl AsyncRead for MeteredIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.end_reason.flood().is_some() {
+        if this.signals.flood().is_some() {
             return Poll::Pending;
         }
         let before = buf.filled().len();

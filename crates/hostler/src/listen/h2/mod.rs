@@ -22,7 +22,7 @@ use hostler_engine::exchange::{
     Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Reservation, Slow, SpoolAccount,
 };
 use hostler_engine::journal::Level;
-use metered_io::{EndReason, MeteredIo};
+use metered_io::{ConnectionSignals, MeteredIo};
 
 use super::Settings;
 use super::handshake::ReadyConnection;
@@ -54,8 +54,8 @@ struct Http2Shared {
     memory: Arc<MemoryAccount>,
     /// Limits the bytes of all its answers in the `h2` crate.
     send_buffer: Arc<SharedSendBuffer>,
-    /// Why the connection must end; empty while it need not.
-    end_reason: Arc<EndReason>,
+    /// What it and its byte stream tell each other, such as why it must end.
+    signals: Arc<ConnectionSignals>,
     /// Bytes of request bodies that were received, over all streams.
     received: AtomicU64,
     /// Whether a request body is longer than the initial window.
@@ -130,16 +130,16 @@ impl Shard {
         let ReadyConnection { stream, settings, origin, .. } = ready;
         // Streams and tunnels may be silent for hours, so a dead peer must be noticed.
         stream.keep_alive();
-        let end_reason = Arc::new(EndReason::default());
-        let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, end_reason.clone());
-        let connection = handshake(&settings, metered_io, &end_reason).await?;
+        let signals = Arc::new(ConnectionSignals::default());
+        let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, signals.clone());
+        let connection = handshake(&settings, metered_io, &signals).await?;
         let phase_deadline = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
         let window = memory.reservation();
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let common = Arc::new(Http2Shared {
             send_buffer: SharedSendBuffer::new(settings.answer_memory.account()),
-            end_reason,
+            signals,
             shard: self,
             settings,
             origin,
@@ -178,7 +178,7 @@ impl Shard {
 async fn handshake(
     settings: &Settings,
     metered_io: MeteredIo,
-    end_reason: &EndReason,
+    signals: &ConnectionSignals,
 ) -> Option<Connection<MeteredIo, SendPiece>> {
     let limits = &settings.limits;
     // HTTP/2 counts 32 bytes more for each field. Our own limits must be reached first, because they give an answer.
@@ -197,7 +197,7 @@ async fn handshake(
     poll_fn(|cx| match handshake.as_mut().poll(cx) {
         Poll::Ready(outcome) => Poll::Ready(outcome.ok()),
         // `MeteredIo` reads no more, so nothing else would end it.
-        Poll::Pending if end_reason.flood().is_some() => Poll::Ready(None),
+        Poll::Pending if signals.flood().is_some() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })
     .await
@@ -244,7 +244,7 @@ impl Session {
             match self.phase {
                 ConnectionPhase::Idle => {}
                 ConnectionPhase::Sending if !self.is_aborted => {
-                    self.common.end_reason.set_slow(Slow::Stalled);
+                    self.common.signals.set_slow(Slow::Stalled);
                     continue;
                 }
                 _ => return Poll::Ready(()),
@@ -262,7 +262,7 @@ impl Session {
 
     /// Ends the connection if its client floods it or does not take its answers. False if it goes on, or is ended already.
     fn ends_abruptly(&mut self) -> bool {
-        let (flood, slow) = (self.common.end_reason.flood(), self.common.end_reason.slow());
+        let (flood, slow) = (self.common.signals.flood(), self.common.signals.slow());
         if self.is_aborted || flood.is_none() && slow.is_none() {
             return false;
         }
@@ -281,7 +281,7 @@ impl Session {
             self.silence.begin_again(&self.phase_deadline);
         }
         let ends = has_bytes
-            || self.common.end_reason.flood().is_some()
+            || self.common.signals.flood().is_some()
             || self.common.shard.ends(&self.common.settings, self.common.origin.is_tls())
             || self.phase_deadline.poll_due(cx).is_ready();
         self.at_rest = !ends;
@@ -345,7 +345,7 @@ impl Session {
 impl Http2Shared {
     /// Ends the connection because its client does not take its answers.
     fn end_slow(&self, slow: Slow) {
-        self.end_reason.set_slow(slow);
+        self.signals.set_slow(slow);
         self.waker.wake();
     }
 }

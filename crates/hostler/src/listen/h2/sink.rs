@@ -120,6 +120,10 @@ impl AnswerSink for StreamClient<'_> {
         mem::take(&mut self.wanted)
     }
 
+    fn begin_stream(&self) {
+        self.common.signals.note_lasting();
+    }
+
     fn let_body_pause(&mut self) {
         self.request_body.let_pause(self.silence);
     }
@@ -160,7 +164,7 @@ impl AnswerSink for StreamClient<'_> {
             self.reset(Reason::CANCEL);
         }
         // If the whole connection ends, its reason is logged.
-        slow.or_else(|| self.common.end_reason.slow()).map_or("client", Slow::reason)
+        slow.or_else(|| self.common.signals.slow()).map_or("client", Slow::reason)
     }
 }
 

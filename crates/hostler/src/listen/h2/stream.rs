@@ -239,6 +239,7 @@ impl StreamClient<'_> {
         let head = head::switch(call.answer(), exchange);
         match self.respond.send_response(head, false) {
             Ok(sender) => {
+                self.common.signals.note_lasting();
                 exchange.log_facts.status = 200;
                 Some(WebSocketStream::new(self.body, sender, &self.common.send_buffer))
             }
