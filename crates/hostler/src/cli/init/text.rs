@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hostler_config::file::Pool;
 use hostler_config::{Period, SHELL_OPERATORS};
-use hostler_engine::journal::on_one_line;
+use hostler_engine::journal::{is_unsafe, on_one_line};
 
 use super::found::{FoundFiles, FoundPool};
 
@@ -236,8 +236,22 @@ fn capitalised(text: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
+/// A string of TOML. It comes from an app, and people read it in a terminal: it must not move the cursor, or show a command in another order.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.into()).to_string()
+    // The crate for TOML escapes control characters of ASCII only.
+    if !text.contains(|char: char| !char.is_ascii() && is_unsafe(char)) {
+        return toml::Value::String(text.into()).to_string();
+    }
+    let mut quoted = String::from("\"");
+    for char in text.chars() {
+        let _ = match char {
+            '"' | '\\' => write!(quoted, "\\{char}"),
+            char if is_unsafe(char) => write!(quoted, "\\u{:04X}", u32::from(char)),
+            char => write!(quoted, "{char}"),
+        };
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// A name of a variable as a key.
@@ -268,4 +282,18 @@ fn names(pools: &[FoundPool]) -> Vec<String> {
         names.push(free.unwrap_or(name));
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_an_app_cannot_move_the_cursor_or_reorder_the_line() {
+        let text = "a \"b\\ \u{9b}2J\u{202e}\né €";
+        let quoted = quoted(text);
+        assert_eq!(quoted, r#""a \"b\\ \u009B2J\u202E\u000Aé €""#);
+        let read: toml::Table = format!("key = {quoted}").parse().unwrap();
+        assert_eq!(read["key"].as_str(), Some(text));
+    }
 }
