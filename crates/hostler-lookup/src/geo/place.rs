@@ -28,11 +28,18 @@ impl<'a> Named<'a> {
 
     /// The exact language first, then one that differs only by its region (`pt-BR` for `pt`, `de` for `de-AT`).
     fn in_language(&self, wanted: &str) -> Option<&'a str> {
-        let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_ascii_lowercase();
         let same = self.by_language.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(wanted));
-        let near = || self.by_language.iter().find(|(tag, _)| primary(tag) == primary(wanted));
+        let near = || self.by_language.iter().find(|(tag, _)| is_one_language(tag, wanted.bytes()));
         same.or_else(near).map(|(_, name)| *name)
     }
+}
+
+/// Whether two tags are of one language, perhaps with different regions. Reads no more of the wanted one than it must: a client can send a long
+/// one for a thousand addresses.
+fn is_one_language(tag: &str, mut wanted: impl Iterator<Item = u8>) -> bool {
+    let primary = tag.split('-').next().unwrap_or_default();
+    primary.bytes().all(|byte| wanted.next().is_some_and(|other| other.eq_ignore_ascii_case(&byte)))
+        && wanted.next().is_none_or(|other| other == b'-')
 }
 
 /// What a database knows about the place of an address. No text is empty.
@@ -159,6 +166,19 @@ mod tests {
         let odd = Named { only: None, by_language: [("ja", "ロンドン")].into_iter().collect() };
         assert_eq!(odd.name(&["fr"]), Some("ロンドン"));
         assert_eq!(Named::default().name(&["fr"]), None);
+    }
+
+    #[test]
+    fn of_a_long_tag_no_more_is_read_than_the_language() {
+        for (tag, begins, is_one) in
+            [("de", "DE-x", true), ("pt-BR", "pt-x", true), ("de", "den", false), ("de", "fr", false)]
+        {
+            let mut read = 0;
+            let endless = begins.bytes().chain(std::iter::repeat(b'x')).inspect(|_| read += 1);
+            assert_eq!(is_one_language(tag, endless), is_one, "{tag} {begins}");
+            assert!(read <= 3, "{tag} {begins}: {read} bytes");
+        }
+        assert!(is_one_language("de", "de".bytes()) && !is_one_language("de", "d".bytes()));
     }
 
     #[test]
