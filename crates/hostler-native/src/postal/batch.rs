@@ -73,15 +73,18 @@ impl Item {
         match (item, text("code")) {
             (Value::String(code), _) => Self::named(country, code),
             (_, Some(code)) => Self::named(text("country").unwrap_or(country), code),
-            _ => {
-                Self { query: short(&item.to_string()).into_owned(), country: country.to_owned(), code: None }
-            }
+            _ => Self { query: short(&item.to_string()).into_owned(), country: cut(country), code: None },
         }
     }
 
     fn named(country: &str, code: &str) -> Self {
-        Self { query: short(code).into_owned(), country: country.to_owned(), code: Some(code.to_owned()) }
+        Self { query: short(code).into_owned(), country: cut(country), code: Some(code.to_owned()) }
     }
+}
+
+/// The country of an item. Each item has a copy, and the query's may be as long as a head. A long one is no country, and neither is its beginning.
+fn cut(country: &str) -> String {
+    short(country).into_owned()
 }
 
 /// The text of an item, shortened to the longest useful length.
@@ -161,5 +164,20 @@ impl PostalDataset {
             ]
         }));
         Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_item_has_a_copy_of_a_long_country() {
+        let long = "x".repeat(60_000);
+        for item in [Item::named(&long, "97209"), Item::of(&Value::Null, &long), Item::of(&"1".into(), &long)]
+        {
+            assert!(item.country.len() < 100, "{} bytes", item.country.len());
+        }
+        assert_eq!(Item::named("de", "10115").country, "de");
     }
 }
