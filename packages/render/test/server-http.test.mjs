@@ -88,6 +88,17 @@ test('the content type may have a charset, in any case', async (t) => {
   assert.deepEqual([latin.status, await latin.text()], [415, '']);
 });
 
+test('a long content type keeps no other request waiting', async (t) => {
+  const { post } = await serve(t, { components });
+  const type = `application/json;charset=${' '.repeat(15_000)}x"y`;
+  const began = performance.now();
+  for (let sent = 0; sent < 10; sent += 1) {
+    assert.equal((await post(hello, { headers: { 'content-type': type } })).status, 200);
+  }
+  const took = performance.now() - began;
+  assert.ok(took < 2_000, `${took} ms`); // some milliseconds, where a search that tries each number of spaces takes half a second for each
+});
+
 test('a body that is no JSON is refused with an empty 400', async (t) => {
   const { post, lines } = await serve(t, { components });
   for (const body of ['{bad', '"text"', 'null', 'true', '17', ' ', '{} {}']) {

@@ -46,8 +46,14 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 function contentType(header = ''): { type: string; charset: string } {
   const [type = '', ...parameters] = header.toLowerCase().split(';');
-  const charset = parameters.map((each) => /^\s*charset\s*=\s*"?([^"\s]*)"?\s*$/.exec(each)?.[1]).find(Boolean);
-  return { type: type.trim(), charset: charset ?? 'utf-8' };
+  return { type: type.trim(), charset: parameters.map(charsetIn).find(Boolean) ?? 'utf-8' };
+}
+
+/** Trims first: an expression that skips the spaces itself takes seconds for thousands of them. */
+function charsetIn(parameter: string): string | undefined {
+  const at = parameter.indexOf('=');
+  if (at === -1 || parameter.slice(0, at).trim() !== 'charset') return undefined;
+  return /^"?([^"\s]*)"?$/.exec(parameter.slice(at + 1).trim())?.[1];
 }
 
 function decoder(charset: string): (body: Buffer) => string {
