@@ -23,9 +23,10 @@ const STUCK_HOLDINGS: f64 = 16.0;
 pub(super) struct AdmissionControl {
     service: Service,
     kinds: KindTimes,
-    /// By class: of the requests that wait for any member ...
+    /// One detector for each class: for the requests that any member may serve.
     detectors: [OverloadDetector; Priority::COUNT],
-    /// ... and of those that wait for one. These go past the others, so the wait of one sort says nothing about that of the other.
+    /// The same for the requests that are bound to a member. They wait beside the queue, so neither kind of wait says anything about the
+    /// other.
     bound: [OverloadDetector; Priority::COUNT],
     /// How many members there were when the detectors last judged.
     members_judged: usize,
@@ -115,7 +116,7 @@ impl AdmissionControl {
             return false;
         }
         let Some(pace) = self.pace(pool.roster) else { return false };
-        // Its time was perhaps not known when it came.
+        // Zero: the time was not known yet when the request arrived.
         let time = if span.work.time.is_zero() { self.time_of(span.work.kind) } else { span.work.time };
         let served = ServedWait {
             work: time,
@@ -157,7 +158,8 @@ impl AdmissionControl {
         })
     }
 
-    /// A member has joined or left since: what was measured holds no more.
+    /// Starts the measurement of overload again if members have joined or left since the last call: the old figures are those of other
+    /// slots.
     fn note_joins<E>(&mut self, roster: &Roster<E>, now: Instant) {
         let members = roster.states().len();
         if std::mem::replace(&mut self.members_judged, members) != members {
@@ -165,12 +167,13 @@ impl AdmissionControl {
         }
     }
 
-    /// Slots do not come free, or will soon, for a reason other than load.
+    /// Starts the measurement of overload again. To be called when slots come free, or soon will, at another rate for a reason other than
+    /// load. Examples: the pool is paused, or a member is ejected.
     pub fn interrupt(&mut self, now: Instant) {
         self.detectors.iter_mut().chain(&mut self.bound).for_each(|detector| detector.interrupt(now));
     }
 
-    /// The queue's way to serve has changed: nothing is known of overload.
+    /// Forgets what the detectors know. To be called when the order of the queue or the rules of refusal change.
     pub fn forget_overload(&mut self) {
         (self.detectors, self.bound) = Default::default();
     }
@@ -184,7 +187,7 @@ impl AdmissionControl {
     }
 }
 
-/// How long a new request will wait that any member may serve.
+/// The expected wait of a new request that any member may serve.
 fn expected_wait<G>(
     detector: &OverloadDetector,
     queue: &Queue<G>,

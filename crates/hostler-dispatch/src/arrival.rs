@@ -15,7 +15,8 @@ use super::span::{QueueSpan, Work};
 use super::state::PoolState;
 use super::wakers::Wakers;
 
-/// A fast pool has room for at most this many times `queue_limit`: the speed is measured, and a request that waits takes memory.
+/// `PoolSettings::burst` raises the queue limit to at most this many times `queue_limit`. Two reasons: the speed of the pool is only
+/// measured, and each waiting request takes memory.
 const MOST_STRETCHED: usize = 10;
 
 impl<E> PoolState<E> {
@@ -64,8 +65,8 @@ impl<E> PoolState<E> {
         if preference.only.is_some() && !self.pause.is_on() {
             return Poll::Ready(Err(self.counters.refuse_aim(AcquireError::MemberBusy)));
         }
-        // If the limit of tunnels or streams is the reason, the request waits for a member with room. At its place in the queue it would hold up
-        // the requests behind it.
+        // A slot is free, but no member with a free slot has room for another tunnel or stream. So the request waits beside the queue,
+        // bound to a member that has room. In the queue it would hold up the requests behind it.
         let mut for_room = false;
         if let Some(kind) = claim.long_lived
             && !self.pause.is_on()
@@ -120,8 +121,9 @@ impl<E> PoolState<E> {
         Ok(())
     }
 
-    /// The request that gives way to a new one if the queue is full: the newest one of the lowest class, if that is below the class of
-    /// the new request. Otherwise, in a fair pool, the last one of the dearest key gives way to that of a cheaper one.
+    /// The waiting request that is refused if a new one finds the queue full: the newest one of the lowest class below that of the new
+    /// request. If there is none, in a fair pool: the last request of the key that would be served last. `None`: the new request is
+    /// refused.
     fn gives_way(&mut self, priority: Priority, work: Work) -> Option<QueuePosition> {
         let lower = self.queue.newest_below(priority).filter(|_| !planted!(LowerStays));
         lower.or_else(|| self.queue.dearest(priority, work))
@@ -132,7 +134,8 @@ impl<E> PoolState<E> {
         waiting >= self.roster.settings().queue_limit && waiting >= self.queue_limit()
     }
 
-    /// How many requests may wait at present.
+    /// How many requests may wait at present: `queue_limit`, or in a fast pool as many as it serves in `burst`, up to [`MOST_STRETCHED`]
+    /// times `queue_limit`.
     pub fn queue_limit(&self) -> usize {
         let PoolSettings { queue_limit, burst, .. } = *self.roster.settings();
         let served = self.admission.served_in(&self.roster, burst);

@@ -76,14 +76,14 @@ pub(super) fn free_slots<E, G>(roster: &Roster<E>, queue: &Queue<G>, any: bool, 
     FreeSlots { any, awaited: awaited.into_iter().filter(is_free).collect() }
 }
 
-/// The two members of a pool that are first in some order, and the one before them that gets no requests.
+/// The result of [`Pool::rank`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
-    /// The first member that gets requests.
+    /// The member with the highest score, of those that get requests now.
     pub first: Option<MemberId>,
-    /// The next one.
+    /// The second of them.
     pub second: Option<MemberId>,
-    /// The member that is first of all, if it is unhealthy or ejected.
+    /// The member with the highest score of all, if it gets no requests now because it is unhealthy or ejected.
     pub passed: Option<MemberId>,
 }
 

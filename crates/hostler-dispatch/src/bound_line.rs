@@ -10,7 +10,8 @@ use super::place::QueuePosition;
 /// The requests in order of arrival, for each member that has any.
 pub(super) struct BoundLine<W> {
     waiting: BTreeMap<MemberId, BTreeMap<QueuePosition, W>>,
-    /// The member of each of them. With it a request is found without a look at each member.
+    /// The member for which each request waits. It finds a request by its place, without a search through the lines of
+    /// all members.
     members: BTreeMap<QueuePosition, MemberId>,
     newcomers: usize,
 }

@@ -1,5 +1,5 @@
-//! What the requests of each key cost that are bound to a member, in one class of a fair pool. Knows neither members nor slots, nor the requests
-//! that any member may serve.
+//! The cost of the waiting requests that are bound to a member, summed by key, in one class of a fair pool. Knows neither members nor
+//! slots, nor the requests that any member may serve.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use super::key_line::KeyLine;
 use super::place::QueuePosition;
 use super::span::Work;
 
-/// Only requests with a key that count against the queue limit. They take no turns among the keys, but they take places in the queue.
+/// Holds only requests that have a key and count against the queue limit. A bound request takes no turn among the keys, but it takes room
+/// in the queue.
 #[derive(Default)]
 pub(super) struct BoundShares {
     keys: HashMap<FairKey, KeyLine>,

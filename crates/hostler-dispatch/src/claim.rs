@@ -51,11 +51,11 @@ pub struct Claim {
     pub long_lived: Option<LongLived>,
     /// Which members may serve it.
     pub preference: MemberPreference,
-    /// Requests of one kind cost about as much. `None`: it costs as much as the pool's average.
+    /// The kind of the request. Requests of one kind hold their slots for about the same time. `None`: the pool's average is the estimate.
     pub kind: Option<WorkKind>,
-    /// What it is expected to cost. The pool uses it if it serves short requests first. `None`: as much as its kind.
+    /// How long the request is expected to hold its slot. Used if the pool serves short requests first. `None`: as long as its kind.
     pub expected: Option<Duration>,
-    /// Under which key it takes its share, if the pool shares its slots fairly. `None`: under one key with all others without.
+    /// The key under which the request takes its share, if the pool shares its slots fairly. `None`: all requests without a key share one.
     pub fair: Option<FairKey>,
 }
 

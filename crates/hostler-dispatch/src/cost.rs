@@ -13,17 +13,18 @@ pub struct SlotCost {
     pub cpu: Option<Duration>,
 }
 
-/// Who pays for requests. Called without the pool's lock, at the end of each lease.
+/// Pays for requests. Called without the pool's lock, when a slot comes back.
 pub trait Payer: Send + Sync {
-    /// A request has cost this much. A payer gets a cost without a holding time for what the member did after its answer.
-    /// `mark` is that of [`Lease::charge_to`](super::Lease::charge_to).
+    /// A request has cost this much. CPU time that the member uses after the end of the request is paid later, in a
+    /// cost whose `hold` is zero. `mark` is the value that was given to [`Lease::charge_to`](super::Lease::charge_to).
     fn pay(&self, mark: u64, cost: SlotCost);
 
-    /// The member ended the request without an answer. In a fair pool its key is charged this much besides.
+    /// The member ended the request without a response. In a fair pool, the key of the request is charged this time in
+    /// addition to its cost.
     fn pay_besides(&self, charged: Duration);
 }
 
-/// Who is told what the members of a pool use while they have no request. Called without the pool's lock.
+/// Receives the CPU time that the members of a pool use while they have no request. Called without the pool's lock.
 pub trait IdlePayer: Send + Sync {
     /// A member has used this much CPU time while it had no request.
     fn pay_unowned(&self, cpu: Duration);

@@ -1,10 +1,11 @@
 //! What requests are expected to cost, learnt from what others like them have cost. Knows no queue, and not what a kind or a shape is.
 //!
-//! Requests of one *kind* (those of one route) are split by their *shape* (such as the part of the path that says which page it is), but only
-//! if the costs of a shape differ clearly from those of its kind. The expected cost is the geometric mean: it tells how many times longer
-//! one request takes than another, and if a label means little, the means of the labels come close to each other.
+//! Requests of one *kind* (those of one route) are split by their *shape* (such as the part of the path that says which page it is), but
+//! only if the costs of a shape differ clearly from those of its kind. The expected cost is the geometric mean. What matters is how many
+//! times longer one request takes than another, and a few very long requests must not raise the expected cost much.
 //!
-//! The memory is bounded: in each set of the table, a new shape takes the place of the one that has not been seen for the longest.
+//! The memory is bounded: a new kind or shape takes a place in its set only if the place is free or its entry is hardly used any more
+//! ([`MOST_KEPT`]).
 
 use std::time::Duration;
 
@@ -15,15 +16,17 @@ const WAYS: usize = 4;
 const MEMORY: u16 = 64;
 /// With fewer requests than this, nothing is known.
 const ENOUGH: u16 = 16;
-/// A shape is split from its kind if it costs this many times more or less (as a logarithm), and together again below the second number.
+/// A shape gets an expected cost of its own if its mean and that of its kind differ by more than `CLEARLY`, and loses it again if they
+/// differ by less than `HARDLY`. Both are natural logarithms of a factor.
 const CLEARLY: f32 = 0.47; // ln 1.6
 const HARDLY: f32 = 0.22; // ln 1.25
-/// ... and if the difference is this many times the error of the mean, so that it does not come by chance.
+/// For a split, the difference must also be more than this many standard errors of the mean, so that it is not due to chance.
 const SURE: f32 = 4.0;
-/// The expected cost follows the mean when they differ by more (as a logarithm). Otherwise requests of one kind would overtake each other
-/// whenever the mean changes a little.
+/// A known expected cost changes only when the mean differs from it by more than this (the natural logarithm of a factor). Otherwise
+/// requests of one kind would overtake each other whenever the mean changes a little.
 const DRIFT: f32 = 0.15;
-/// How often a label may be looked for in the set of an entry and not be found, before the entry gives way.
+/// The highest value of `CostEntry::keep`. Each request of an entry adds one. A label that finds no place in its set takes one from each
+/// entry there. An entry with 0 loses its place to the next new label.
 const MOST_KEPT: u8 = 32;
 
 /// Requests of one shape may cost about as much. The caller decides what a shape is.
@@ -31,7 +34,7 @@ const MOST_KEPT: u8 = 32;
 pub struct CostLabel {
     /// The requests of one route, as a hash.
     pub kind: u64,
-    /// The requests of one shape within the kind, as a hash. 0: all of them.
+    /// The requests of one shape within the kind, as a hash. 0: the kind as a whole.
     pub shape: u64,
 }
 
@@ -84,7 +87,8 @@ impl<N> Default for CostTable<N> {
 }
 
 impl<N> CostTable<N> {
-    /// What a request with this label is expected to cost. `None`: too few are known.
+    /// The expected cost of a request with this label: that of its shape if it is split, else that of its kind, else that of all requests.
+    /// `None`: too few requests are known.
     pub fn expected(&self, label: CostLabel) -> Option<Duration> {
         let kind = CostLabel { shape: 0, ..label };
         let own = self.entry(label).filter(|entry| entry.is_split).map(|entry| entry.mean);
@@ -135,7 +139,7 @@ impl<N> CostTable<N> {
         self.sets[Self::set_of(label)].iter().flatten().find(|entry| entry.label == label)
     }
 
-    /// `None`: the entries of the set are in use, and one of them is a little nearer to its end.
+    /// `None`: all places of the set are in use. Then each entry of the set has lost one of its `keep`.
     fn entry_or_new(&mut self, label: CostLabel, name: impl Fn(CostLabel) -> N) -> Option<&mut CostEntry<N>> {
         let set = &mut self.sets[Self::set_of(label)];
         let mut found = set.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.label == label));
@@ -184,7 +188,7 @@ impl CostMean {
         (self.square - self.ln * self.ln).max(0.0)
     }
 
-    /// Whether the costs differ clearly from those of the kind. `did`: they did so far.
+    /// Whether the costs differ clearly from those of the kind. `did`: the shape is split already, so a smaller difference is enough.
     fn differs(self, kind: Self, did: bool) -> bool {
         let error = (self.variance() / f32::from(self.samples)).sqrt();
         let least = if did { HARDLY } else { CLEARLY.max(SURE * error) };

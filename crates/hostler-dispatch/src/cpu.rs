@@ -5,10 +5,10 @@
 //! So the sum of all shares is what the clock shows, and the share of a request that was alone is exact. While the member has no
 //! request, others ask for a reading now and then ([`CpuAccount::settle_idle`]).
 //!
-//! A kernel adds to the time of a thread at each tick, and when the thread stops running. So a clock that is read while the
-//! thread runs shows up to a tick (1 to 10 ms) too little. If less than a tick is missing, the thread was put on a CPU at most
-//! once since the last reading, and it has not stopped, then it has run ever since: its request pays for the missing time at
-//! once, and the next readings are smaller by as much ([`CpuShares::ahead`]).
+//! A kernel adds to the CPU time of a thread at each tick, and when the thread stops running. So a clock that is read while the thread runs
+//! shows up to a tick (1 to 10 ms) too little. The missing time is charged to the request at once under three conditions: it is less than a
+//! tick, the thread was put on a CPU at most once since the last reading, and the thread has not stopped. Then the thread has run all the
+//! time. The next readings are reduced by what was charged ahead ([`CpuShares::ahead`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,22 +42,23 @@ pub struct CpuReading {
 
 /// The clock is read at most this often: a reading takes a microsecond or two.
 const READ_EVERY: Duration = Duration::from_micros(500);
-/// What a member does in this time after an answer belongs to that answer ...
+/// CPU time that the member uses without a request is charged to the last request, if it is read within this time after the end of that
+/// request ...
 const AFTER_ANSWER: Duration = Duration::from_millis(20);
-/// ... and of what it does until later, this much.
+/// ... and if it is read later, at most this much of it.
 const MOST_AFTERWORK: Duration = Duration::from_millis(1);
-/// The clock is not asked where the main thread is for less than this.
+/// If less than this is missing from the clock, nothing is charged ahead, and [`CpuClock::waits`] is not asked.
 const LEAST_AHEAD: Duration = Duration::from_micros(100);
 /// A thread that runs is not further ahead of its clock than this: the tick of a kernel with `CONFIG_HZ=100`. If more is missing, the
 /// thread was running at the last reading and has slept since.
 const MOST_AHEAD: Duration = Duration::from_millis(10);
-/// The part of the newest reading in the usual rate.
+/// The weight of the newest reading in the running average [`CpuShares::rate`].
 const NEWEST: f64 = 0.125;
 
 /// The CPU time of one member, and the requests that share it.
 pub(super) struct CpuAccount {
     clock: Arc<dyn CpuClock>,
-    /// Who pays for what no request does. `None`: it is not charged.
+    /// Receives the CPU time that belongs to no request. `None`: that time is not charged.
     idle: Option<Arc<dyn IdlePayer>>,
     shares: Mutex<CpuShares>,
 }
@@ -69,7 +70,7 @@ struct CpuShares {
     last: Option<CpuReading>,
     /// What was paid beyond the last reading.
     ahead: Duration,
-    /// CPU time for each second in which a request was under way, as measured.
+    /// A running average: CPU seconds for each second in which a request was under way. At most 1.
     rate: f64,
     under_way: Slab<UnderWay>,
     /// Whose request ended last, and when.
@@ -85,13 +86,14 @@ struct UnderWay {
 /// CPU time that was used while no request was under way.
 #[derive(Default)]
 struct Between {
-    /// By the work after the last answer, and whose answer that was.
+    /// The part that belongs to the last request, and the payer of that request.
     after: Option<(Payment, Duration)>,
     unowned: Duration,
 }
 
 impl CpuAccount {
-    /// From now on the clock counts. `None`: it shows nothing. `idle` pays for what the member does without requests.
+    /// An account that begins with the present reading. `None`: the clock shows nothing, because the member is gone. `idle` receives the
+    /// CPU time that belongs to no request.
     pub fn new(clock: Arc<dyn CpuClock>, idle: Option<Arc<dyn IdlePayer>>, now: Instant) -> Option<Self> {
         let reading = clock.read()?;
         Some(Self { clock, idle, shares: Mutex::new(CpuShares::new(reading, now)) })
@@ -219,7 +221,7 @@ impl CpuShares {
         (self.at, self.last) = (now, reading);
     }
 
-    /// The request is alone. If the main thread has run since the last reading, it pays for what the clock does not show yet.
+    /// Charges the only request of the member for what the clock does not show yet, if the main thread has run since the last reading.
     fn run_ahead(
         &mut self,
         key: usize,
@@ -237,7 +239,8 @@ impl CpuShares {
         let may_be_a_tick = (LEAST_AHEAD..=MOST_AHEAD).contains(&missing);
         let turns = new.turns.saturating_sub(before.turns);
         if may_be_a_tick && turns <= 1 && !waits() {
-            // A thread that was put on a CPU was off it before, and then its clock was complete. What is still paid ahead has not been used.
+            // If the thread was put on a CPU, it was off the CPU before, and its clock was complete then. So time that is still charged
+            // ahead was never used, and is taken off the missing time.
             let most = if turns == 0 { MOST_AHEAD } else { missing };
             let missing = missing.min(most.saturating_sub(self.ahead));
             request.share += missing;
@@ -245,8 +248,9 @@ impl CpuShares {
         }
     }
 
-    /// A request ends soon after a reading: it pays as much as usual. In all, no more is paid ahead than the time since the reading.
-    /// Otherwise many requests that use less than usual would pay more and more that the member has not used.
+    /// A request ends so soon after a reading that the clock is not read again: the request is charged by the usual rate. In all, no more
+    /// is charged ahead than the time since the reading. Otherwise many requests that use less than usual would be charged for more and
+    /// more time that the member has not used.
     fn estimate(&mut self, key: usize, now: Instant) {
         let (at, rate) = (self.at, self.rate);
         let most = now.saturating_duration_since(at).saturating_sub(self.ahead);
@@ -257,7 +261,7 @@ impl CpuShares {
         self.ahead += cost;
     }
 
-    /// What is left of this time after what was paid ahead.
+    /// Takes what was charged ahead off this CPU time. Returns the rest.
     fn pay_back(&mut self, used: Duration) -> Duration {
         let left = used.saturating_sub(self.ahead);
         self.ahead = self.ahead.saturating_sub(used);

@@ -72,9 +72,10 @@ impl<E> Roster<E> {
         self.edit(id, set)?
     }
 
-    /// Ejection never takes the last member out. If no member gets requests any more, because the others have left, are unhealthy or cannot be
-    /// reached, the ejection that would end first ends now. Its member stays in doubt: it gets one request at a time until it answers.
-    /// `has_failed`: a connection has just failed, and a member whose last one has failed would be tried again and again.
+    /// Ejection never takes the last member out. If no member gets requests any more, because the others have left, are unhealthy or cannot
+    /// be reached, the ejection that would end first ends now. Its member stays in doubt: it gets one request at a time until it responds.
+    /// `has_failed`: a connection has just failed. Then a member whose own last connection failed stays out, because it would be tried
+    /// again and again.
     pub fn keep_one(&mut self, has_failed: bool, now: Instant) {
         if self.totals().out == 0 || self.present().any(|state| !state.is_out(now)) {
             return;
@@ -101,7 +102,8 @@ impl<E> Roster<E> {
         until
     }
 
-    /// The member gets requests again, unless something else puts it out by now, or it has been suspended again, or too often.
+    /// Ends the suspense that lasts until `until`. Changes nothing if the member was suspended again or has failed since, or was suspended
+    /// more than [`MOST_FORGIVEN`] times in a row.
     pub fn end_suspense(&mut self, id: MemberId, until: Instant) {
         self.edit(id, |state| {
             let has_failed = state.ejections > 0 || state.member.is_doubted();
@@ -111,8 +113,8 @@ impl<E> Roster<E> {
         });
     }
 
-    /// Ends the ejections and doubts of all members, as if all had answered. Requests that wait for a member that is marked down are told by its
-    /// next answer: nothing may be told under the lock.
+    /// Ends the ejections and doubts of all members, as if all had responded. Requests that wait at a member that is marked down are not
+    /// told here, because no task may be woken under the lock. They are told by its next response, for which `suspected` stays set.
     pub fn forgive(&mut self) {
         if self.totals().doubted > 0 {
             let in_doubt = self.states().iter().filter(|state| state.is_in_any_doubt());

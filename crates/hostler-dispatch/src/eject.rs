@@ -4,13 +4,14 @@ use std::time::Duration;
 
 /// How long a member gets no requests after it ended one without an answer.
 ///
-/// If the member has died, its supervisor notices within this time, while its socket may still accept connections. If it
-/// lives, this is only a slow answer, and the time ends at once when the member answers another request, or when its main
-/// thread waits for events. The time does not grow: otherwise requests that a member hangs up on could eject it for long.
+/// If the member has died, its supervisor notices within this time, while its socket may still accept connections. If the member lives, the
+/// time ends at once when it responds to another request, or when its main thread waits for events. The time does not grow with each case.
+/// Otherwise requests on which a member hangs up could keep it out for long.
 pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 
-/// How often in a row the main thread of a member ends that time early. One that ends all requests, such as a process without free file
-/// descriptors, would else take many more of them from members that answer, because it is always free.
+/// How often in a row [`SUSPENSE`] ends early because the main thread of the member waits for events. A member that ends all requests at
+/// once, such as a process without free file descriptors, is always free. Without this limit it would take most requests from the members
+/// that respond.
 pub(super) const MOST_FORGIVEN: u32 = 16;
 
 /// Back-off for members that could not be reached. It doubles with each failure in a row and has a random part.

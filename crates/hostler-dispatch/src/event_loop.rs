@@ -21,7 +21,7 @@ pub trait EventLoop: Send + Sync {
     fn cpu_if_waiting(&self) -> Option<Duration>;
 }
 
-/// An observation is used for this long.
+/// For how long an observation that the loop waits for events is valid.
 const OBSERVATION_LASTS: Duration = Duration::from_micros(50);
 /// A loop that computes is observed again after a part (1/8) of the time that it has computed so far, or of the cost of a
 /// request if that is longer, within these limits.
@@ -33,18 +33,20 @@ const SHARE_OF_WAIT: u32 = 20;
 const BURST_LIMITS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(4));
 /// ... and at most this many.
 const MAX_BURST: f64 = 32.0;
-/// So long after a look at a loop that waited, its member gets requests without a look, if it can begin all that it has within `BURST_LIMITS.0`.
+/// For this long after the loop was last seen to wait, its member gets requests without an observation, if all that it has and one more
+/// take at most `BURST_LIMITS.0` of CPU time.
 const LIGHT_LASTS: Duration = Duration::from_millis(2);
-/// When a request has waited for so long, a loop that works off what several requests have waited for gets it ahead. Until then another loop may
-/// wait, and would begin it at once.
+/// A request that has waited for this long may go to a member whose loop computes: it is given *ahead* (see [`LoopObservation::ahead`]).
+/// Before that it waits, because another loop may become free and would begin it at once.
 const AHEAD_AFTER: Duration = Duration::from_millis(5);
-/// A loop that works gets this many requests more than it had when it last waited, at most.
+/// At most this many requests are given ahead: more than the member had when its loop last waited.
 const MOST_AHEAD: usize = 4;
-/// But none if it has answered nothing for so long, or for the cost of one and a half requests: then it computes something long, and may hang.
+/// None is given ahead if the member has answered nothing for this time, or for 1.5 times the CPU time of a request if that is longer. Then
+/// its loop computes something long, and may hang.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(3);
 /// The cost of a request is an average in which this many requests count.
 const AVERAGED: f64 = 32.0;
-/// Without a newer sample than this, the cost is measured again before a member without requests gets several at once.
+/// If the last sample is older than this, the loop is observed again before a member without requests gets several at once.
 const SAMPLE_LASTS: Duration = Duration::from_millis(5);
 
 /// What a pool knows about the event loop of one member.
@@ -58,9 +60,9 @@ pub(super) struct LoopState {
 
 #[derive(Clone, Copy, Default)]
 struct LoopObservation {
-    /// Until when `room` holds, or, without room, until when the loop is not observed again.
+    /// If `room` is above 0: until when it is valid. If `room` is 0: when the loop may be observed again.
     until: Option<Instant>,
-    /// The requests that the member can still begin by the last observation.
+    /// How many more requests the member can begin, by the last observation.
     room: usize,
     /// Since when every observation has found the loop at work.
     busy_since: Option<Instant>,
@@ -94,7 +96,8 @@ impl LoopState {
         Self { event_loop, seen: Cell::default(), answered: Cell::default() }
     }
 
-    /// How many requests the member has answered so far. Call it before the loop is observed: what is counted must have run before.
+    /// Tells how many requests the member has answered so far. To be called before the loop is observed: the loop must have run for each of
+    /// them before.
     pub fn note_answered(&self, answered: u64) {
         self.answered.set(answered);
     }
@@ -136,8 +139,8 @@ impl LoopState {
         self.seen.get().can_begin(in_use, unsent, now) != Some(false)
     }
 
-    /// A member with this many requests begins no other one before this instant, unless a request ends. `None`: it may. Without `now` no time
-    /// has passed since the last look.
+    /// Until this instant, a member with `in_use` requests begins no other one, unless a request ends. `None`: it may begin one now.
+    /// Without `now`, the age of the last observation counts as zero.
     pub fn closed_until(&self, in_use: usize, now: Option<Instant>) -> Option<Instant> {
         let seen = self.seen.get();
         let is_open = in_use == 0 || seen.room > 0 || seen.serves_elsewhere || seen.is_light(in_use, now);
@@ -218,8 +221,8 @@ impl LoopObservation {
         self.sample.is_none_or(|before| self.given <= before.given || cpu > before.cpu)
     }
 
-    /// Whether a request was answered although the loop has not run since the member got it. The answers to the requests before it may have
-    /// been on their way.
+    /// Whether a request was answered although the loop has used no CPU time since the last sample. Responses to requests that the member
+    /// had at that sample do not count: they may have been on their way.
     fn was_passed_over(&self, cpu: Duration, answered: u64) -> bool {
         self.sample.is_some_and(|before| {
             cpu == before.cpu && answered.saturating_sub(before.answered) > before.in_use as u64
@@ -270,16 +273,17 @@ impl LoopObservation {
         self.progress.is_some_and(|(_, at)| now.saturating_duration_since(at) < within)
     }
 
-    /// How many more requests the member gets while its loop works. Requests that wait for something first should not begin to wait only when the loop
-    /// has done all that others have waited for: then they come in groups, and all members wait at the same time. The member gets a few more than it
-    /// had when its loop last waited, and another one for each that it answers. A loop that answers nothing gets none, and an app that only computes
-    /// gets none either: its requests go to the first loop that waits.
+    /// How many requests the member gets ahead, while its loop computes. Requests often wait for something first, such as a database. If
+    /// they began to wait only when the loop has finished all other work, requests would come in groups, and all members would wait at the
+    /// same time. So the member may have a few more requests than when its loop last waited, and gets another one for each that it answers.
+    /// A loop that answers nothing gets none. An app that only computes gets none either: its requests go to the first loop that waits.
     fn ahead(&self, in_use: usize) -> usize {
         let more = MOST_AHEAD.min(self.waiting.saturating_sub(1));
         (self.waiting + more).saturating_sub(in_use).min(MOST_AHEAD)
     }
 
-    /// How many requests the member gets at once. The last of them waits for the others: for a small part of its whole wait.
+    /// How many requests the member gets at once. The last of them waits inside the member for the others, but only for a small part of the
+    /// time that the oldest request has waited in the queue.
     fn burst(&self, waited: Duration) -> usize {
         let (least, most) = BURST_LIMITS;
         let seconds = (waited / SHARE_OF_WAIT).clamp(least, most).as_secs_f64();

@@ -6,9 +6,9 @@
 //! charged with what such requests cost on average, and at its end with what it has really cost. The key with the least
 //! virtual time is next.
 //!
-//! A key that has used more than the others has a debt. While it has no request, the debt goes as fast as one of the waiting keys is
-//! served: the work that is done, divided by their number. So after a dear request a key waits as long as the others need to use as
-//! much, and not until all keys that come now and then have.
+//! A key that has used more than the others has a debt. While the key has no request, its debt shrinks as fast as each of the waiting keys
+//! is served: by the work that is done, divided by the number of waiting keys. So after an expensive request, a key waits until each key
+//! that always waits has used as much. It does not wait for keys that have a request only now and then.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -27,7 +27,8 @@ use super::work_ahead::{WaitingWork, WorkAhead};
 
 /// The most keys with a debt that are remembered while they have no request.
 const MOST_DEBTORS: usize = 16_384;
-/// How many of them are looked at when a request has ended. More than one, so that those whose debt is gone become fewer.
+/// How many of them are checked when a request has ended. More than one, because each request can add one: so the list shrinks when debts
+/// are gone.
 const LOOKED_AT: usize = 2;
 
 /// What a request was charged when it got its slot.
@@ -43,20 +44,20 @@ pub(super) struct FairShares {
     spare: SpareLines,
     /// The virtual time of the pool.
     now: VirtualTime,
-    /// What a key that always waited has been served since the beginning.
+    /// The worker time that a key which always waits has got since the beginning. Debts shrink as this number grows.
     served: VirtualTime,
-    /// The virtual time of a key that has had a request ever since the pool last rested, if all got the same. New keys that only begin at
-    /// `now` would hold it back: a key with a small debt would wait until no new ones come.
+    /// The virtual time of a key that has had a request ever since no request waited last, if all keys got the same. New keys begin here if
+    /// this is later than `now`. If they began at `now`, a stream of new keys could keep a key with a small debt waiting.
     flow: VirtualTime,
     /// The keys with a request.
     active: usize,
-    /// Up to when it is known whether a request waited.
+    /// The time of the last call of [`Self::rest`].
     rested: Instant,
     /// How much `now` was brought forward because no request waited.
     #[cfg(test)]
     pub forgiven: VirtualTime,
     lines: [FairLine; Priority::COUNT],
-    /// Keys that had a debt when they had no request any more, and are looked at in turn. The debt itself needs no list.
+    /// Keys that had a debt when their last request ended, in the order in which they are checked. A key whose debt is gone is forgotten.
     debtors: VecDeque<Debtor>,
 }
 
@@ -64,7 +65,7 @@ pub(super) struct FairShares {
 #[derive(Clone, Copy)]
 struct Debtor {
     key: FairKey,
-    /// Its debt lasted until then when it was last looked at: a value of [`FairShares::served`].
+    /// The value of [`FairShares::served`] at which the debt ends, as of the last check.
     until: VirtualTime,
 }
 
@@ -191,8 +192,8 @@ impl FairShares {
         self.forget();
     }
 
-    /// While no request waits, debts go as fast as a pool with this many slots works. Called before a request begins to wait or waits
-    /// no more, because time in which requests wait is no rest: their costs bring the pool's time forward.
+    /// If no request waits, lets all debts shrink by the time since the last call, multiplied by `slots`. To be called before a request
+    /// begins or ceases to wait: while requests wait, their costs move the pool's virtual time instead.
     pub fn rest(&mut self, now: Instant, slots: usize) {
         let rests = self.lines.iter().all(|line| line.next.is_empty());
         // Many requests come and go at the same moment of the clock: then no time has passed.
@@ -211,9 +212,9 @@ impl FairShares {
         }
     }
 
-    /// What is served of a class before a new request of this key. Every key gets the same share. So before it come the waiting requests
-    /// of its own key, as much of each other key, and one usual request more of each: together not more than all that wait. A key
-    /// without a waiting request has to wait for its debt as well, but that is not held against its only request.
+    /// How much work of a class is done before a new request of this key. All keys get the same share, so it is: the waiting work of the
+    /// key, the same amount for each other key, and one average request of each other key. It is at most all work that waits. The debt of a
+    /// key counts only if one of its requests waits already.
     pub fn work_ahead(&self, priority: Priority, key: FairKey, waiting: WaitingWork) -> WorkAhead {
         let own = self.shares.get(&key).map(|share| (share, share.work_of(priority)));
         let own = own.filter(|(_, work)| !work.is_zero());
@@ -318,7 +319,7 @@ impl FairShares {
         }
     }
 
-    /// Changes a share, and keeps it where it belongs by its virtual time.
+    /// Changes the share of a key, then moves the key to its new place in the lines and among the debtors.
     fn edit(&mut self, key: FairKey, change: impl FnOnce(&mut KeyShare, &mut SpareLines)) {
         let begin = self.begin_of_newcomers();
         let Self { shares, spare, now, served, active, lines, debtors, .. } = self;

@@ -89,8 +89,8 @@ impl FreeIndex {
         })
     }
 
-    /// No member can begin a request before this instant, unless one joins or returns a slot. `None`: one may begin at any time, because the
-    /// pool waits to hear that a request was sent to it, or none at all.
+    /// Before this instant no member can begin a request, unless a member joins or a slot comes back. `None`: no such instant is known.
+    /// Either a member may begin a request at any time, or none has an instant at which it becomes free.
     pub fn opens_at(&self) -> Option<Instant> {
         let all = self.trees[SeatOrder::default().index()].as_ref()?;
         let Reverse((at, _)) = self.returning.peek()?;

@@ -58,7 +58,7 @@ impl<E> Gauge<E> {
         Self { shared, id: member.id, member: Arc::downgrade(member) }
     }
 
-    /// What the member has used without a request so far is paid for.
+    /// Charges the CPU time that the member has used without a request so far.
     pub fn settle_idle(&self) {
         if let Some(member) = self.member.upgrade() {
             member.settle_idle();

@@ -25,7 +25,7 @@ pub(super) struct KeyShare {
     pub time: VirtualTime,
     /// For a key without a request: the value of `served` at which its debt is gone.
     pub debt_ends: VirtualTime,
-    /// Whether it is among the debtors. Only from there it is forgotten then.
+    /// The key is in the list of debtors. Then only `FairShares::forget` drops it.
     pub is_debtor: bool,
     pub running: u32,
     /// Its waiting requests, by class. Apart, because of most keys none waits, and thousands of keys are kept for their debts.
@@ -35,7 +35,8 @@ pub(super) struct KeyShare {
 /// The waiting requests of one key, by class.
 type KeyLines = [KeyLine; Priority::COUNT];
 
-/// Empty lines of keys of which no request waits any more, for the next keys: most requests are the only one of their key that waits.
+/// Empty lines, kept for the next keys that begin to wait. Most requests are the only one of their key that waits, and these allocate no
+/// line.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the next key takes the box as it is")]
 pub(super) struct SpareLines(Vec<Box<KeyLines>>);
@@ -48,7 +49,7 @@ impl SpareLines {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Lines that had room for many requests give their memory back.
+    /// Keeps the lines for another key. Drops them if they have room for many requests, or if enough are kept.
     fn keep(&mut self, lines: Box<KeyLines>) {
         if self.0.len() < MOST_SPARE && lines.iter().all(KeyLine::is_small) {
             self.0.push(lines);
@@ -103,7 +104,7 @@ impl KeyShare {
         self.running == 0 && !self.is_waiting()
     }
 
-    /// The virtual time without the part of a debt that is gone.
+    /// The virtual time of the key now. The debt of a key without a request has shrunk since its last request (see `debt_ends`).
     pub fn time_at(&self, now: VirtualTime, served: VirtualTime) -> VirtualTime {
         if self.is_idle() { self.time.min(now + self.debt_ends.saturating_sub(served)) } else { self.time }
     }

@@ -47,9 +47,9 @@ pub struct Lease<E> {
     shared: Arc<PoolInner<E>>,
     grant: Grant<E>,
     holds: Holding,
-    /// Who pays for the slot.
+    /// The payer of the slot.
     payment: Option<Payment>,
-    /// That is done.
+    /// The payer was told the cost.
     is_paid: bool,
     /// The key of the request in the member's CPU account.
     under_way: Option<u32>,
@@ -61,7 +61,7 @@ impl<E> Lease<E> {
         Self { shared, grant, holds: Holding::Slot, payment, is_paid: false, under_way }
     }
 
-    /// When the slot comes back, `payer` is told with this mark what it has cost.
+    /// Sets the payer of the slot. When the slot comes back, `payer` gets `mark` and the cost of the slot.
     pub fn charge_to(&mut self, payer: Arc<dyn Payer>, mark: u64) {
         let payment = Payment { payer, mark };
         let cpu = self.grant.member.cpu.get();
@@ -221,9 +221,9 @@ impl<E: Send + Sync + 'static> Lease<E> {
         }
     }
 
-    /// Ends the suspense of a member that has ended a request and lives: its main thread waits for events. That of a process which dies waits for
-    /// none any more when its connections end. Without this, clients whose requests an app ends, such as WebSockets that it does not know, could
-    /// keep all others from its workers.
+    /// Ends the suspense of a member that has hung up on a request but lives: its main thread waits for events again. The main thread of a
+    /// process that dies does not do that any more once its connections end. Without this, clients could keep all others from the workers
+    /// by requests on which the app hangs up, such as WebSockets that it does not know.
     fn look_for_life(&self, until: Instant) {
         let (Some(clock), Ok(runtime)) = (self.clock(), Handle::try_current()) else { return };
         let (shared, id) = (Arc::downgrade(&self.shared), self.member());

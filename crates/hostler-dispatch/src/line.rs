@@ -26,7 +26,7 @@ pub(super) struct Line {
     pub bound_shares: BoundShares,
     /// The sum of what the requests cost that wait for any member.
     pub work: Duration,
-    /// How many slots in a row went to other classes that a request could use which waited here.
+    /// How many slots in a row went to other classes although a request of this class could have used them.
     pub passed_over: u32,
 }
 

@@ -54,7 +54,7 @@ impl<E> Member<E> {
         self.failures.load(Ordering::Relaxed) > 0
     }
 
-    /// What it has used without a request is paid for. Never call it under the pool's lock.
+    /// Charges the CPU time that the member has used without a request. Never call it under the pool's lock.
     pub fn settle_idle(&self) {
         if let Some(cpu) = self.cpu.get() {
             cpu.settle_idle(Instant::now());
@@ -252,8 +252,8 @@ impl<E> MemberState<E> {
         })
     }
 
-    /// When it gets its next request. Without `now` no instant has passed. `may_have_free_slot` is true from then on, except
-    /// while the pool waits to hear that a request was sent to an event loop that was not observed since.
+    /// When the member gets its next request. Without `now`, as if no time had passed. From then on `may_have_free_slot` is true, with one
+    /// exception: the pool still waits to hear that a request was sent, and the event loop was not observed since.
     pub fn opening(&self, now: Option<Instant>) -> Opening {
         if self.left || self.is_shut() {
             return Opening::Closed;
@@ -280,13 +280,15 @@ impl<E> MemberState<E> {
         self.left && self.bound_until.is_none_or(|until| until <= now)
     }
 
-    /// Whether requests that are bound to it go to other members: it has left, or it is ill and not only in doubt.
+    /// Whether requests that are bound to this member go to other members: it has left, is unhealthy, or is ejected after a failure. A
+    /// suspense alone does not count.
     pub fn is_lost(&self, now: Instant) -> bool {
         let is_down = self.is_ejected(now) && (self.ejections > 0 || self.member.is_doubted());
         self.has_left(now) || self.unhealthy || is_down
     }
 
-    /// It was ejected and has not answered since. It gets only retryable requests at first, and any after as long again.
+    /// The member was ejected and has not responded since. Until as much time again has passed as the ejection lasted,
+    /// requests that cannot be repeated avoid it.
     pub fn is_unproven(&self, now: Instant) -> bool {
         let proves_until = self.ejected_until.map(|until| until + self.ejected_for);
         self.ejections > 0 && proves_until.is_some_and(|until| now < until)

@@ -102,14 +102,14 @@ impl<E: Send + Sync + 'static> Pool<E> {
         self.each_member(|member| act(&member.endpoint));
     }
 
-    /// Members with a clock tell `payer` from now on what they use without a request. Only members that join later do, and only the
-    /// first call has an effect.
+    /// Sets who gets the CPU time that members use without a request. This holds for each member whose clock is set later (see
+    /// [`Membership::measure`]). Only the first call has an effect.
     pub fn charge_idle_to(&self, payer: Arc<dyn IdlePayer>) {
         // An error means that there is a payer already.
         let _ = self.shared.idle_payer.set(payer);
     }
 
-    /// What the members have used without a request so far is paid for.
+    /// Charges the CPU time that the members have used without a request so far.
     pub fn settle_idle(&self) {
         self.each_member(Member::settle_idle);
     }
@@ -175,7 +175,7 @@ impl<E: Send + Sync + 'static> Membership<E> {
         self.serves_bound = true;
         let (gone, shared) = (self.gone.take(), Arc::clone(&self.shared));
         drop(self);
-        // Then those that still wait for it go to other members. No event tells that the time is over.
+        // After this time, requests that still wait for the member go to other members. No event tells that the time is over.
         let bound_drain = shared.lock().roster.settings().bound_drain;
         if !bound_drain.is_zero() {
             redispatch_at(&shared, Instant::now() + bound_drain);

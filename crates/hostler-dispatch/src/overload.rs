@@ -15,16 +15,17 @@ use super::service::Pace;
 const CLEARLY_MORE: f64 = 1.125;
 /// ... and by this many standard deviations of what comes by chance.
 const DEVIATIONS: f64 = 5.0;
-/// It must come for this part (1/5) of the time that a request can wait. What ends before is a burst.
+/// So much work must come for at least this part (1/5) of the time that a request can wait. A shorter peak is a burst.
 const SHARE_OF_BURST: f64 = 5.0;
-/// Requests that get their slots after this part of their time show that the estimates are too low.
+/// A request that gets its slot after this part of its time limit or later was almost too late. If that goes on, the estimates of waits are
+/// too low.
 const SHARE_OF_LATE: f64 = 0.875;
 /// An overload ends after this time without a refusal, when no request waits.
 const CALM: Duration = Duration::from_millis(500);
-/// After this many time limits the overload must be shown again. Clients that come back as soon as they are refused look
-/// like new ones. Without this limit they would be refused for ever, although all of them could wait for their turn.
+/// An overload lasts for at most this many time limits. Then it must be detected again. Clients that come back as soon as they are refused
+/// look like new ones. Without this limit they would be refused for ever, although all of them could wait for their turn.
 const LONGEST_TIME_LIMITS: u32 = 16;
-/// The speed is measured over at most this many targets.
+/// What was measured of the speed is halved when it is older than this many long waits (`Pace::long`).
 const SPEED_TARGETS: f64 = 8.0;
 
 /// What is known about the work of one class.
@@ -133,7 +134,8 @@ impl OverloadDetector {
         }
         let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
         standing.come += pace.usual(work.as_secs_f64());
-        // A measured speed can be that of other work. So it says that a request will be too late only after a burst would have ended.
+        // A measured speed may be that of other kinds of requests. So it proves only after the time of a burst that a request will be too
+        // late.
         let is_sure = pace.is_certain() || standing.stood(now) >= limit / SHARE_OF_BURST;
         let is_too_late = wait.of_request > limit && is_sure;
         let is_overload = is_too_late || standing.is_overload(limit, pace, now);
@@ -170,7 +172,8 @@ impl OverloadDetector {
         true
     }
 
-    /// Slots do not come free, or will soon, for a reason other than load: the measurement starts again.
+    /// Starts the measurement again, because slots come free, or soon will, at another rate for a reason other than load. An overload that
+    /// has begun goes on.
     pub fn interrupt(&mut self, now: Instant) {
         let Self { overload, late_since, time_limit, .. } = *self;
         let series = self.interrupted.filter(|before| !before.are_over(time_limit, now));
@@ -214,8 +217,8 @@ impl WorkDone {
 }
 
 impl Interruptions {
-    /// Whether an overload cannot begin because of them. If they have gone on for longer than a request can wait, more work comes than the
-    /// pool can do with them. Otherwise members that die again and again would switch the judgement off.
+    /// Whether no overload can begin because of these interruptions. If they have gone on for longer than a request can wait, an overload
+    /// can begin: more work comes than the pool can do with them. Otherwise members that die again and again would prevent every overload.
     fn hold_back(self, time_limit: Duration, now: Instant) -> bool {
         !self.are_over(time_limit, now) && now.saturating_duration_since(self.first) < time_limit
     }

@@ -63,7 +63,7 @@ impl Pause {
         self.before + self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
-    /// As [`Self::total`], if no such time runs at present.
+    /// As [`Self::total`]. `None`: the pool is paused, or sleeps without a member.
     pub fn ended(&self) -> Option<Duration> {
         self.since.is_none().then_some(self.before)
     }
@@ -87,7 +87,7 @@ impl Pause {
         self.sleep.as_ref().filter(|_| self.empty)?.requested_at
     }
 
-    /// The pool sleeps, and has a member or none.
+    /// Tells whether the sleeping pool has no member (`empty`).
     pub fn note_members(&mut self, empty: bool, now: Instant) {
         self.empty = empty;
         self.settle(now);

@@ -211,7 +211,7 @@ impl<G> Queue<G> {
         any.chain(self.lines.iter().filter_map(|line| line.bound.oldest())).min()
     }
 
-    /// The same of those that one more member could serve.
+    /// When the oldest request arrived that one more member could serve.
     pub fn oldest_for_any(&self) -> Option<Instant> {
         self.lines.iter().filter_map(Line::oldest_for_any).min()
     }
@@ -261,7 +261,7 @@ impl<G> Queue<G> {
     pub fn next_free_of(&self, priority: Priority, free: &FreeSlots) -> Option<(QueuePosition, QueueSpan)> {
         let line = &self.lines[priority.index()];
         let any = if free.any { self.first_for_any(priority) } else { None };
-        // Requests that are bound give way to the oldest of the others, whichever of those is next.
+        // If short requests come first, the requests for any member have the rank of their oldest one together.
         let rank = |place: QueuePosition| match &self.short {
             Some(_) => line.first().map_or(place, |(oldest, _)| oldest),
             None => place,
@@ -273,7 +273,7 @@ impl<G> Queue<G> {
         next.map(|(_, place, waiter)| (place, waiter.span))
     }
 
-    /// The request of a class that is next of those that wait for any member. One that lost its member has had its turn.
+    /// The next request of a class, of those for any member. A request that lost its member has had its turn, so it comes first.
     fn first_for_any(&self, priority: Priority) -> Option<(QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
         if planted!(WrongOrder) && line.newcomers.len() > 1 {
@@ -287,7 +287,7 @@ impl<G> Queue<G> {
         line.returned.first().or_else(next)
     }
 
-    /// The same in a pool that serves short requests first. The oldest one is next if no more may overtake it.
+    /// The same in a pool that serves short requests first: the oldest one is next if the other may not overtake it.
     fn shortest(&self, short: &ShortFirst, priority: Priority) -> Option<(QueuePosition, &Waiter)> {
         let line = &self.lines[priority.index()];
         let first = short.first(priority).and_then(|place| line.newcomers.get(place));

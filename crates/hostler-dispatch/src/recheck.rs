@@ -29,9 +29,10 @@ pub(super) trait Recheck: Send + Sync {
     fn recheck(&self) -> Rechecked;
 }
 
-/// What came of it.
+/// The result of [`Recheck::recheck`].
 pub(super) enum Rechecked {
-    /// Requests wait. `gave`: others got slots. No member can begin one before `not_before`, as far as that is known.
+    /// Requests still wait. `gave`: some requests got slots. `not_before`: until then no member can begin a request. `None`: that is not
+    /// known.
     Waits { gave: bool, not_before: Option<Instant> },
     /// No request waits. The pool must be added again when one does.
     Empty,

@@ -1,4 +1,5 @@
-//! The change to an order of the waiting requests other than that of arrival, and back. Also what is served before a new request.
+//! The parts of the queue that depend on its order: arrival, fair shares (`fair`), or short requests first (`short_first`). Chooses neither
+//! the class nor the request that is next.
 
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl<G> Queue<G> {
         }
     }
 
-    /// What is served of a class before a new request that may use any member.
+    /// How much work of a class is done before a new request that may use any member.
     pub fn work_before(&self, place: QueuePosition, span: QueueSpan) -> WorkAhead {
         let priority = place.priority;
         let waiting = WaitingWork { requests: self.len_of(priority), work: self.work_of(priority) };
@@ -70,9 +71,9 @@ impl<G> Queue<G> {
         }
     }
 
-    /// How long the oldest request has waited that is served before all newer ones of its class. Those that are given to a member with it lose
-    /// little. In another order than that of arrival, and beside the low class, a request that has just come may be next, and must not wait behind
-    /// several others inside a member.
+    /// How long the oldest request of the high and normal classes has waited, if the order is that of arrival. A member may then get
+    /// several requests at once, by which they lose little. Zero in any other order: a request that has just come may be next there, and
+    /// must not wait behind several others inside a member. The low class does not count, for the same reason.
     pub fn wait_in_order(&self, now: Instant) -> Duration {
         let is_by_arrival = self.fair.is_none() && self.short.is_none();
         let lines = self.lines[..Priority::Low.index()].iter().filter(|_| is_by_arrival);

@@ -17,8 +17,8 @@ use super::member::{Grant, HeldSlot, LongLivedCount, Member, MemberState};
 use super::settings::PoolSettings;
 use super::totals::Totals;
 
-/// Ordered by id, because ids only grow. Each change of a member goes through [`Roster::edit`], which keeps the sums and the
-/// index of free slots. So a request looks at the members that it touches, however many there are.
+/// Ordered by id, because ids only grow. Each change of a member goes through [`Roster::edit`], which keeps the sums and the index of free
+/// slots up to date. So the cost of a request does not depend on the number of members.
 pub(super) struct Roster<E> {
     states: Vec<MemberState<E>>,
     settings: PoolSettings,
@@ -63,8 +63,8 @@ impl<E> Roster<E> {
         &self.totals
     }
 
-    /// The requests that the members work on at the same time, without those members that get none at the moment. A look at each member if
-    /// there may be such ones.
+    /// How many requests the members work on at the same time, without the members that get no requests now. Looks at each member only if
+    /// one may get none.
     pub fn working_slots(&self, now: Instant) -> usize {
         match self.totals.out {
             0 => self.totals.parallel,
@@ -96,7 +96,7 @@ impl<E> Roster<E> {
         value
     }
 
-    /// The members whose ejection has ended, or whose event loop may wait again, are looked for from now on.
+    /// Puts members into the index of free slots again: those whose ejection ends by `now`, or whose loop may be observed again.
     pub fn advance(&mut self, now: Instant) {
         while let Some((_, id)) = self.free.returned(now) {
             if let Some(index) = self.index_of(id) {

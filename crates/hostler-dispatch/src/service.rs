@@ -1,4 +1,4 @@
-//! How long slots are held, as measured, and from that which wait is long. Knows no queue.
+//! Measures how long slots are held. From that it computes how fast the pool is, and which wait is long. Knows no queue.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// After this many newer holdings the average has forgotten an old one.
 const MEMORY: u32 = 256;
-/// The same for the usual time, which tells a pool that is slow for a moment.
+/// The same for the long-term average. If the average above is higher, the pool is slow for a moment.
 const LONG_MEMORY: u32 = 4096;
 /// With fewer holdings than this, nothing is known.
 const ENOUGH: u32 = 16;
@@ -16,13 +16,14 @@ const TURN_MEMORY: u32 = 64;
 
 /// A wait shorter than this, in seconds, is never long: the garbage collector and the scheduler cause such pauses.
 const LEAST_TARGET: f64 = 0.05;
-/// A queue of this many turns comes and goes by chance.
+/// A turn is the time between two slots that come free. A wait of up to this many turns may be due to chance.
 const TARGET_TURNS: f64 = 16.0;
 /// The target is at most this part (1/4) of the time that a request can wait ...
 const SHARE_OF_TIME_LIMIT: f64 = 4.0;
 /// ... but at least this many turns. With fewer, a slot would sometimes find no waiting request.
 const LEAST_TURNS: f64 = 4.0;
-/// A page and what a browser loads with it, twelve requests, wait no longer than this many targets beside four crawlers.
+/// A request behind others of its own key may wait for this many targets. So a page and what a browser loads with it, twelve requests, are
+/// served beside four crawlers.
 const TARGETS_OF_KEY: f64 = 4.0;
 
 /// Running averages of the time that a slot is held and of its square, in seconds.
@@ -140,7 +141,7 @@ impl Pace {
         self.is_certain
     }
 
-    /// A wait longer than this does not come by chance. Under overload no request waits longer.
+    /// The longest wait, in seconds, that may be due to chance. Under overload, requests that would wait longer are refused.
     pub fn target(&self, time_limit: f64) -> f64 {
         let least = self.turn * LEAST_TURNS;
         self.long().min(time_limit / SHARE_OF_TIME_LIMIT).max(least).min(time_limit)

@@ -169,7 +169,7 @@ impl<E> PoolInner<E> {
         .0
     }
 
-    /// The member that was to get no requests until this time, because it had ended one without an answer, lives.
+    /// Ends the suspense until `until`, which [`Self::suspect`] began: the member lives.
     pub fn end_suspense(&self, id: MemberId, until: Instant) {
         self.change(|state, _| state.roster.end_suspense(id, until));
     }
@@ -337,8 +337,9 @@ impl<E> PoolInner<E> {
     }
 }
 
-/// The member gets no requests for some time, or none any more. Takes back the slots of it that were not taken yet. That a member ends a request is
-/// no such time: otherwise clients whose requests members end could see to it that no overload ever begins.
+/// The member is ejected, is found unhealthy, or leaves. Takes back its slots that were handed over and not taken yet, and starts the
+/// measurement of overload again. Not for a member that has only hung up on a request: otherwise clients with such requests could prevent
+/// every overload.
 fn put_out<E>(state: &mut PoolState<E>, id: MemberId, now: Instant) -> Vec<Grant<E>> {
     // The waiting requests wait longer now for a reason that is not load.
     state.admission.interrupt(state.at(now).served);

@@ -21,14 +21,15 @@ use tokio::time::Instant;
 use super::claim::{MemberId, Priority};
 use super::place::QueuePosition;
 
-/// A request gives way to one that arrives this many times the difference of their costs later, or less.
+/// A shorter request overtakes a longer one if it arrives at most this many times the difference of their costs later. Example: a request
+/// of 20 ms overtakes one of 100 ms that came up to 960 ms before.
 ///
 /// With less, short requests wait behind long ones that came just before. With more, a request whose cost is not what its label says is
 /// delayed for longer. See the simulated figures in `tests/short_first.rs`.
 const PATIENCE: u32 = 12;
 /// Longer costs count as this.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// Costs are told apart by their logarithm, in microseconds.
+/// One level for each power of two of the cost in microseconds.
 const LEVELS: usize = u32::BITS as usize + 1;
 
 /// The order of the requests that wait for any member.
@@ -67,7 +68,7 @@ struct QueueTurn {
     at: Instant,
     cost: Duration,
     work: Duration,
-    /// The delay by requests that overtook this one and none that is younger.
+    /// The delay by requests that overtook this one and no younger one.
     behind: Duration,
 }
 
@@ -89,9 +90,9 @@ struct Overtaking {
 /// What a request states for its turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label {
-    /// What it is expected to cost, as its turn counts it.
+    /// The expected cost of the request. Its turn is computed from it.
     pub cost: Duration,
-    /// What such requests cost on average, as the estimates of waits count it.
+    /// The average cost of such requests. Expected waits are computed from it.
     pub work: Duration,
 }
 
@@ -100,7 +101,7 @@ impl ShortFirst {
         Self { delay, slots: 1, lines: Default::default(), running: HashMap::new() }
     }
 
-    /// The allowed delay from now on. What is used up of it counts on.
+    /// Sets the allowed delay. What was used up of the old one still counts.
     pub fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
     }

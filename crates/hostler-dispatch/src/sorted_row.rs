@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// An empty row gives its memory back if it had room for more entries than this.
 const KEPT: usize = 1024;
 
-/// What a `BTreeMap` does, for entries of which most are appended, and of which most leave as the first. These two take the same few steps
-/// however many entries there are. All others take as many as in a tree.
+/// A map like `BTreeMap`, for entries that are mostly appended and mostly removed at the front. These two operations take constant time on
+/// average. All others take as long as in a tree.
 pub(super) struct SortedRow<K, V> {
     /// Entries that were appended, in order. `None`: it has left. The first and the last entry are never `None`.
     row: VecDeque<(K, Option<V>)>,
@@ -31,7 +31,7 @@ impl<K: Ord, V> SortedRow<K, V> {
         self.row.is_empty() && self.others.is_empty()
     }
 
-    /// As [`insert`](Self::insert), for a key behind which later ones will come: most of those that are appended belong behind all that were.
+    /// As [`insert`](Self::insert), for keys that mostly come in order. A key that is not higher than all appended ones is inserted.
     pub fn append(&mut self, key: K, value: V) -> Option<V> {
         if self.row.back().is_some_and(|(last, _)| *last >= key) {
             return self.insert(key, value);

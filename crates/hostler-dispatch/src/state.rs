@@ -110,7 +110,8 @@ impl<E> PoolState<E> {
         None
     }
 
-    /// A request that waits for one member because no other had room for its tunnel or stream takes its turn, if another has a slot and room.
+    /// Unbinds the oldest requests that wait for one member only because no other had room for their tunnel or stream, if a member has a
+    /// free slot and room now.
     fn look_for_room(&mut self, now: Now) {
         for (place, kind) in bound::first_for_room(&self.queue) {
             if self.choose(now, Some(kind), &MemberPreference::default()).is_some() {
@@ -157,7 +158,8 @@ impl<E> PoolState<E> {
         self.queue.end_turn(grant.slot(), cost);
     }
 
-    /// The queue is about to change, perhaps.
+    /// Lets debts shrink in a fair pool (see [`FairShares::rest`](super::fair::FairShares::rest)). To be called before the queue may
+    /// change.
     pub fn rest(&mut self, now: Instant) {
         let now = self.pause.at(now);
         if let Some(fair) = &mut self.queue.fair {
@@ -207,7 +209,7 @@ impl<E> PoolState<E> {
         !self.pause.is_on() && self.admission.has_overload(&self.queue, self.at(now).served)
     }
 
-    /// What judges the requests, and what it judges by.
+    /// The parts that decide whether a new request may wait: the judge, the counters, and the view of the pool that it judges by.
     pub fn judged(&mut self) -> (&mut AdmissionControl, &mut PoolCounters, PoolView<'_, E>) {
         let Self { admission, counters, queue, roster, pause, .. } = self;
         (admission, counters, PoolView { queue, roster, is_paused: pause.is_on() })

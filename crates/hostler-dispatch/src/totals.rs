@@ -10,7 +10,7 @@ pub(super) struct Totals {
     pub members: usize,
     /// The requests that the members work on at the same time.
     pub parallel: usize,
-    /// Those of unhealthy members, which get none.
+    /// The part of `parallel` that is due to unhealthy members, which get no requests.
     unhealthy: usize,
     /// Members that perhaps get no requests at the moment: ejected ones, also some whose ejection is over, and unhealthy ones.
     pub out: usize,
