@@ -10,7 +10,7 @@ use slab::Slab;
 
 /// How many bytes are taken from the source at once.
 pub(super) const PIECE: usize = 64 * 1024;
-/// A longer body does not come into memory while clients hold too much of others.
+/// While clients hold too many bytes of other bodies, a longer body is not kept in memory.
 pub(super) const MOST_WHEN_OVER: usize = 256 * 1024;
 
 /// Why a body is incomplete, for the log.
@@ -20,15 +20,16 @@ pub struct Cut(pub Arc<str>);
 /// What has come of a body, and who reads it.
 #[derive(Default)]
 pub(super) struct FillState {
-    /// How many bytes fit.
+    /// The longest body that is kept in memory, in bytes.
     pub most: usize,
     /// The bytes from position `base` on.
     pub body: Vec<u8>,
-    /// 0 unless the body does not fit.
+    /// The position of the first byte of `body` in the whole body. 0 as long as the body fits.
     pub base: usize,
     /// Counts the bytes. None if they are counted elsewhere.
     pub share: Option<BodyShare>,
-    /// For how many bytes there was room at the beginning. The answer may say already that they are stored.
+    /// The bytes that were reserved at the beginning. They count as fitting later too, because `Cache-Status` may have
+    /// said that the response is stored.
     pub reserved: usize,
     pub is_too_large: bool,
     pub readers: Slab<Reader>,
@@ -50,7 +51,7 @@ pub(super) struct Reader {
     pub at: usize,
     /// The task that reads.
     pub waker: Option<Waker>,
-    /// It has read all that has come.
+    /// The reader has read all that has come, and waits for more.
     pub waits: bool,
 }
 

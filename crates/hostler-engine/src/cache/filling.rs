@@ -9,7 +9,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::incoming_body::{BodyFeed, FillOutcome, IncomingBody};
 
-/// How much of a body is filled on while no one reads it.
+/// How long, and for how many bytes, a body is filled on after its last reader has left.
 #[derive(Debug, Clone, Copy)]
 pub struct UnreadLimit {
     pub time: Duration,

@@ -52,7 +52,7 @@ impl IncomingBody {
         Self::begun(FillState { most, ..FillState::default() })
     }
 
-    /// The same, with its memory.
+    /// As [`Self::new`], with a share that counts the bytes of the body.
     pub fn counted(most: usize, share: BodyShare) -> Arc<Self> {
         let reserved = share.bytes() as usize;
         Self::begun(FillState { most, reserved, share: Some(share), ..FillState::default() })
@@ -141,19 +141,19 @@ impl IncomingBody {
         is_unread
     }
 
-    /// Filling has stopped before the end.
+    /// Cuts a body whose filling has stopped before its end.
     pub(super) fn give_up(&self) {
         if self.state().end.is_none() {
             self.end(Err(Cut("filling it was given up".into())));
         }
     }
 
-    /// It does not fit.
+    /// The body does not fit into memory.
     pub fn is_too_large(&self) -> bool {
         self.state().is_too_large
     }
 
-    /// It does not fit because clients hold too much of others.
+    /// The body does not fit because clients hold too many bytes of other bodies.
     pub fn has_given_way(&self) -> bool {
         let state = self.state();
         state.is_too_large && state.most == MOST_WHEN_OVER
@@ -165,7 +165,7 @@ impl IncomingBody {
         state.extend(piece);
         let is_too_large_now = state.is_too_large_now();
         state.is_too_large |= is_too_large_now;
-        // Readers that do not wait for more must know, too: from now on the others wait for them.
+        // From now on the slowest reader holds up the others. So readers that do not wait for bytes are woken, too.
         let wakers = state.wakers(is_too_large_now);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);

@@ -34,7 +34,7 @@ use untold::Untold;
 
 pub type Entry = hostler_cache::Entry<ResponseHead>;
 
-/// For how long an answer that cannot be shared is a sign that the next one cannot be shared either.
+/// After a response that cannot be shared, the next ones for the same key count as not shareable for this long.
 const ALONE_MS: u64 = 5_000;
 
 /// The shared state of all routes with a cache. There is one.
@@ -47,7 +47,7 @@ pub struct SharedCache {
     pub flights: Arc<Flights<FetchOutcome>>,
     /// For the access lines of fetches that no client waits for.
     pub journal: Journal,
-    /// What unsafe methods have made void, for each other process of an upgrade. Empty without one.
+    /// During an upgrade: the purges by unsafe methods that each other process has not been told yet. Empty otherwise.
     untold: ArcSwap<Vec<Arc<Untold>>>,
 }
 
@@ -66,14 +66,14 @@ pub struct Caching {
     pub rules: CachingRules,
     /// Which parts of the query belong to the key.
     pub query: Query,
-    /// Tells its answers from those of other routes with the same URL. 0: those of a route without conditions.
+    /// Separates the stored responses of routes that have the same URL and different conditions. 0: a route without conditions.
     pub route: u64,
     /// False: answers are not stored, only shared by requests that wait for the same one.
     pub stores: bool,
     /// Requests that wait for the same answer share it even if it cannot be stored.
     pub collapses: bool,
     pub shared_cache: Arc<SharedCache>,
-    /// The log has said that this route's answers vary by a field that differs for each request.
+    /// The log has said why responses of this route are not stored: their `Vary` names a field that differs for each request.
     pub told: AtomicBool,
 }
 

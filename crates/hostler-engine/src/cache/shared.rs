@@ -26,8 +26,8 @@ impl SharedCache {
         self.tell(before.undelivered());
         let cache = self.clone();
         tokio::spawn(async move {
-            // A request that has taken the old servers just before may still note there that it has changed something. When no one else has them,
-            // `get_mut` has seen all that the others did with them.
+            // A request that has just loaded the old tier may still note purges there. When `get_mut` succeeds, no request has the old tier
+            // any more, and all their purges are visible here.
             while Arc::get_mut(&mut before).is_none() {
                 sleep(POLL_INTERVAL).await;
             }

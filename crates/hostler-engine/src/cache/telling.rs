@@ -1,5 +1,5 @@
-//! What unsafe methods make void, for the other process of an upgrade: it answers the last requests of its clients from a memory of its own.
-//! Knows no processes.
+//! Tells the other process of an upgrade which stored responses unsafe methods have invalidated (RFC 9111 section 4.4). That process has a
+//! cache of its own, from which it still answers its last clients. Knows no processes.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use hostler_cache::Purge;
 use super::SharedCache;
 use super::untold::Untold;
 
-/// Notes what becomes void as long as it lives, for one other process.
+/// Collects invalidated keys for one other process, until it is dropped.
 pub struct Telling {
     shared_cache: Arc<SharedCache>,
     untold: Arc<Untold>,
 }
 
 impl Telling {
-    /// Begins to note.
+    /// Begins to collect.
     pub fn begin(shared_cache: &Arc<SharedCache>) -> Self {
         let untold = Arc::<Untold>::default();
         shared_cache.untold.rcu(|all| all.iter().chain([&untold]).cloned().collect::<Vec<_>>());
         Self { shared_cache: shared_cache.clone(), untold }
     }
 
-    /// Waits until something has become void, and takes all of it.
+    /// Waits until there are purges to tell, and takes all of them.
     pub async fn next(&self) -> Vec<Purge> {
         self.untold.next().await
     }
 
-    /// The other process has told this. It is void here as well, and a third process hears of it.
+    /// Applies purges that the other process has told, and passes them on to any third process.
     pub async fn heard(&self, purges: Vec<Purge>) {
         for other in self.shared_cache.untold.load().iter() {
             if !Arc::ptr_eq(other, &self.untold) {

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hostler_cache::Purge;
 use tokio::sync::Notify;
 
-/// The most bytes that wait to be told. More become one purge of everything: the other process has read nothing for long.
+/// The most bytes of purges that wait to be told. If there are more, they are replaced by one purge of everything: the
+/// other process has not read for long.
 pub(super) const MOST_BYTES: usize = 32 * 1024;
-/// So much longer than its text is a purge in a message, about.
+/// How many bytes a purge takes in a message besides its text, about.
 const AROUND: usize = 16;
 
 /// What another process has not been told yet.

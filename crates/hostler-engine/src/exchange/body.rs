@@ -98,18 +98,18 @@ pub trait BodySource: Send {
     /// Appends some of the body, at most about `max` bytes, to `into`; `true` when it is complete.
     fn poll_body(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>, max: usize) -> Poll<io::Result<bool>>;
 
-    /// Whether its bytes are in memory, and nowhere else.
+    /// Whether the bytes are in memory and cannot be read again from a file.
     fn is_only_copy(&self) -> bool {
         false
     }
 
-    /// The next bytes, if they are in a file and can be sent from there without a wait for the disk. None: they must be read.
+    /// The next bytes as a part of a file, if they can be sent from the page cache without a wait for the disk. None: call `poll_body`.
     fn file_at_hand(&mut self) -> Option<FilePart<'_>> {
         None
     }
 
-    /// Notes that this many of these bytes were sent; `true` when the body is complete. None: they cannot be sent from the file, so they are
-    /// read from now on.
+    /// Tells how many bytes of the last [`file_at_hand`](Self::file_at_hand) were sent. Returns true when the body is complete. `None`: the
+    /// connection cannot send from the file, so the body is read from now on.
     fn sent_from_file(&mut self, _bytes: Option<usize>) -> bool {
         false
     }

@@ -38,8 +38,8 @@ impl Refill {
         Self { tokens, per, interval, depth: interval.saturating_mul(burst) }
     }
 
-    /// A bucket for [`TokenBuckets::charge`] that holds the tokens that come back in the time `per`. There may be so many of them that one comes
-    /// back in a few nanoseconds, or in less than one, so nothing is rounded to the interval.
+    /// A bucket for [`TokenBuckets::charge`] that holds as many tokens as come back in the time `per`. Its depth is not a multiple of the
+    /// rounded interval: with many tokens, one comes back in less than a nanosecond.
     pub fn of_charges(tokens: u64, per: Duration) -> Self {
         Self { depth: nanos(per), ..Self::new(tokens, per, 1) }
     }
@@ -105,12 +105,12 @@ impl TokenBuckets {
     /// Whether the bucket has anything left, without taking it.
     pub fn look(&self, key: u64, now: Instant) -> Result<(), Empty> {
         let missing = self.missing(key, now);
-        // One nanosecond more than nothing.
+        // The wait until there is more than nothing: one nanosecond's worth.
         let wait = (missing + 1).checked_sub(self.refill.depth).filter(|wait| *wait > 0);
         wait.map_or(Ok(()), |wait| Err(Empty(Duration::from_nanos(wait))))
     }
 
-    /// When the bucket has a whole token, without taking it.
+    /// How long it takes until the bucket has a whole token. Zero: it has one now. Takes no token.
     pub fn wait(&self, key: u64, now: Instant) -> Duration {
         let Refill { interval, depth, .. } = self.refill;
         Duration::from_nanos(self.missing(key, now).saturating_add(interval).saturating_sub(depth))

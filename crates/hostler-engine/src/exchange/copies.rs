@@ -11,8 +11,8 @@ impl Exchange {
         copy
     }
 
-    /// The same request without a client that waits. The member sees the same client and route, and a new request id. What its answer
-    /// teaches depends on the client's certificate and on the changes of the route as well.
+    /// The same request without a client that waits for it, with a new request id. The member sees the same client and route. The client's
+    /// certificate and the route's changes are copied, too: they decide whether others may get the response.
     pub fn copy_for_refresh(&self) -> Self {
         let mut copy = Self::new(self.peer, self.local, self.deadline.sweep().deadline());
         copy.head = self.head.clone();

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 /// The most keys that are kept.
 const MOST_KEYS: usize = 256;
-/// While there are more keys than places, a key comes in with one of so many requests, on average. A power of two.
+/// While there are more keys than places, about one of this many requests brings its key into the table. A power of two.
 const SAMPLE: u64 = 16;
-/// What is added to a sum waits for more of it for this time.
+/// Costs are gathered for this long before they are added to the three sums.
 const GATHERED: Duration = Duration::from_millis(100);
 /// The most keys in the status.
 const MOST_SHOWN: usize = 10;
@@ -34,7 +34,7 @@ pub(super) struct Cost {
     pub cpu: Duration,
     /// How long they held slots.
     pub hold: Duration,
-    /// What a fair pool has charged for them besides, because workers ended them without an answer.
+    /// The additional time that a fair pool has charged, because workers ended requests without a response.
     pub besides: Duration,
     /// How long they waited for slots.
     pub queue: Duration,
@@ -72,12 +72,13 @@ pub struct LedgerRow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spans {
     sums: [SlidingSum; 3],
-    /// What is not in the sums yet, and when the first of it came.
+    /// Costs that are not in the sums yet, and (`since`) when the first of them came.
     gathered: Cost,
     since: Instant,
 }
 
-/// A sum over a span that moves with time: the current piece, and the part of the one before that the span still covers.
+/// The sum over the last `span`, in two pieces of that length: the current one, and the one before, of which the part counts that the span
+/// still covers.
 #[derive(Debug, Clone, Copy)]
 struct SlidingSum {
     span: Duration,
@@ -91,7 +92,7 @@ struct SlidingSum {
 pub(super) struct KeyCostTable {
     keys: HashMap<u64, KeyCost>,
     all: Spans,
-    /// Until when there are more keys than places: for a minute after keys were dropped.
+    /// Until when there may be more keys than places: a minute after keys were last dropped.
     crowded_until: Option<Instant>,
     /// How many requests of unknown keys have come while there were more keys than places.
     unknown: u64,
@@ -116,7 +117,7 @@ impl KeyCostTable {
         Self { keys: HashMap::new(), all: Spans::new(now), crowded_until: None, unknown: 0 }
     }
 
-    /// Whether a request of a key that is not known here shall bring it in. Asked once for each request.
+    /// Whether a request whose key has no place in the table brings the key in. To be asked once for each request.
     pub fn wants(&mut self, now: Instant) -> bool {
         if self.crowded_until.is_none_or(|until| now >= until) {
             return true;
@@ -132,7 +133,7 @@ impl KeyCostTable {
         self.keys.get_mut(&key).map(|known| known.add(cost, is_refused, now)).is_some()
     }
 
-    /// A key comes in that is not known here, after [`add`](Self::add) for its first request.
+    /// Brings a key into the table. To be called after [`add`](Self::add) has returned false.
     pub fn bring_in(&mut self, key: u64, words: Arc<str>, cost: Cost, is_refused: bool, now: Instant) {
         if self.keys.len() == MOST_KEYS {
             self.drop_cheapest(now);
@@ -197,7 +198,8 @@ impl Spans {
         Self { sums, gathered: Cost::default(), since: now }
     }
 
-    /// Empty sums, whose pieces begin when those of `self` do: with other pieces, a part could be more than the whole.
+    /// Empty sums whose pieces begin at the same times as those of `self`. With other times, the sum of a key could be more than that of
+    /// all keys.
     fn anew(&self, now: Instant) -> Self {
         let empty = |sum: SlidingSum| SlidingSum { before: Cost::default(), current: Cost::default(), ..sum };
         Self { sums: self.sums.map(|sum| empty(sum.moved(now))), ..Self::new(now) }
@@ -247,7 +249,7 @@ impl Spans {
 }
 
 impl SlidingSum {
-    /// The same sum with the pieces of this moment.
+    /// The same sum with pieces for `now`: they move on when the current piece is over.
     fn moved(self, now: Instant) -> Self {
         let elapsed = now.saturating_duration_since(self.began);
         if elapsed < self.span {

@@ -112,8 +112,9 @@ impl Sweep {
         self.0.now.load(Ordering::Relaxed)
     }
 
-    /// Wakes every task that waits for a deadline of this thread, so that it notices a drain. For another thread: the thread itself wakes its
-    /// tasks, and so between their turns. A task that has seen no drain, and then begins to wait in the same turn, is woken, too.
+    /// Wakes every task that waits for a deadline of this thread, so that it notices a drain. May be called from any thread. The sweep's
+    /// own thread wakes the tasks, so it never does that in the middle of a task's turn. Hence a task that has seen no drain and then
+    /// begins to wait in the same turn is woken, too.
     pub fn wake_all(&self) {
         self.0.all_called.notify_one();
     }

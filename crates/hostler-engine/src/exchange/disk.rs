@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// How long one step may take, with the wait for room. A file system that hangs, such as one whose server is away, must not keep clients.
+/// The time limit of one call, with the wait for a thread. A file system that hangs (a server that is away) must not keep clients.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Threads of the process that may wait for a file system at once. A thread of the data plane has 512 for all its blocking work, such as
@@ -18,12 +18,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 pub struct DiskThreads(Arc<Semaphore>);
 
 impl DiskThreads {
-    /// This many of them.
+    /// At most this many threads at a time.
     pub fn new(most: usize) -> Self {
         Self(Arc::new(Semaphore::new(most)))
     }
 
-    /// Acts on one of them. An act that is late goes on there, and its result is dropped.
+    /// Runs `act` on one of the threads. After the time limit it returns an error of the kind `TimedOut`. Then `act` goes on, and its
+    /// result is dropped.
     pub async fn run<T: Send + 'static>(
         self,
         act: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -41,12 +42,12 @@ impl DiskThreads {
         timeout(TIME_LIMIT, acting).await.unwrap_or_else(late)
     }
 
-    /// Drops on one of them what may wait for its file system as it is dropped. Outside of a runtime it is dropped here.
+    /// Drops `held` on one of the threads, because that may block (closing a file). Outside of a runtime it is dropped here.
     pub fn release<T: Send + 'static>(&self, held: T) {
         let Ok(runtime) = Handle::try_current() else { return };
         let room = self.0.clone();
         runtime.spawn(async move {
-            // Without a limit: a thread of the data plane must not drop it. The room is never closed.
+            // No time limit: a thread of the data plane must not drop `held`. The semaphore is never closed.
             let place = room.acquire_owned().await;
             drop(spawn_blocking(move || drop((held, place))));
         });

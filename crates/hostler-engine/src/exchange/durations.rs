@@ -44,7 +44,7 @@ pub struct DurationsView {
 #[derive(Debug, Default)]
 pub struct Durations {
     first: Next,
-    /// Those of [`OTHERS`] that are of another kind, by the first digit of the status.
+    /// How many requests [`OTHERS`] counts that are of another kind, by the first digit of their status.
     of_others: [AtomicU64; 6],
 }
 
@@ -92,7 +92,8 @@ impl Durations {
         series.sum.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// The series of this kind, and whether it is its own. When there are too many, the last one counts all others.
+    /// The series that counts this kind, and whether it counts only this kind. If there are too many kinds, the last series counts all
+    /// further ones.
     fn series(&self, kind: RequestKind) -> (&Series, bool) {
         let mut next = &self.first;
         for _ in 1..MOST_KINDS {
@@ -102,7 +103,7 @@ impl Durations {
             }
             next = &series.next;
         }
-        // Requests of this kind may have come before. Two series of one kind would be one metric twice.
+        // A series of this kind may exist from requests before. A second one would be the same metric twice.
         let known = self.all().find(|series| series.kind == OTHERS);
         (known.unwrap_or_else(|| next.get_or_init(|| Box::new(Series::new(OTHERS)))), kind == OTHERS)
     }
@@ -114,7 +115,7 @@ impl Durations {
             classes[series.kind.class()] += series.count();
         }
         let of_all_others = self.all().find(|series| series.kind == OTHERS).map_or(0, Series::count);
-        // Read after the count of all others, and counted before it: so these do not pass for requests without a status.
+        // `record` counts here first, and this reads here last. So requests of other kinds are never taken for requests without a status.
         let of_others = self.of_others.each_ref().map(|count| count.load(Ordering::Relaxed));
         classes[OTHERS.class()] += of_all_others.saturating_sub(of_others.iter().sum());
         for (class, count) in classes.iter_mut().zip(of_others) {

@@ -31,7 +31,7 @@ impl Edit {
 pub struct Edits {
     pub shared: Option<Arc<[Edit]>>,
     pub own: Vec<Edit>,
-    /// The head's own lines stay: none is removed or replaced.
+    /// Changes never remove or replace lines that the head has. They only add lines with names that the head lacks.
     pub yields: bool,
     /// The head is that of a file with compressed forms, so its `Vary: Accept-Encoding` is Hostler's own.
     pub has_forms: bool,
@@ -67,7 +67,7 @@ impl Edits {
         })
     }
 
-    /// Whether a change is about `name`, and none is about `sent`, the name that the client has used.
+    /// Whether the route changes `name`, but not `sent`, another spelling of that name which the client has used.
     pub fn writes_other_than(&self, sent: &[u8], name: &[u8]) -> bool {
         let is_about = |edit: &Edit, name: &[u8]| edit.name().as_bytes().eq_ignore_ascii_case(name);
         self.iter().any(|edit| is_about(edit, name)) && !self.iter().any(|edit| is_about(edit, sent))

@@ -1,12 +1,13 @@
-//! What the last request of a connection held, for the next one. Knows no requests.
+//! References that a connection keeps from its last request for its next one. Knows no requests.
 
 use std::sync::Arc;
 
 use super::ledger::RouteAccount;
 use super::log_facts::{Counters, LogFacts};
 
-/// What the last request of a connection held. Requests on all threads hold the same, so threads contend for the counts of references. Mostly
-/// the next request of the connection holds it again, and then no count changes.
+/// The shared references of the last request of a connection. Requests on all threads count references to the same values, so the threads
+/// contend for these counters. The next request of a connection mostly needs the same values. It takes the references from here, and no
+/// counter changes.
 #[derive(Default)]
 pub struct HeldBefore {
     pub route: Option<Arc<str>>,
@@ -17,7 +18,7 @@ pub struct HeldBefore {
 }
 
 impl HeldBefore {
-    /// The request is over. No facts are left.
+    /// Takes the references from a request that is over, and clears its facts.
     pub fn take(
         facts: &mut LogFacts,
         counters: &mut Option<Arc<Counters>>,
@@ -29,7 +30,7 @@ impl HeldBefore {
     }
 }
 
-/// A reference to `wanted`: the one from `before`, if that is to the same.
+/// A reference to `wanted`: the one in `before` if it refers to the same value, else a new one.
 pub fn held_again<T: ?Sized>(before: &mut Option<Arc<T>>, wanted: &Arc<T>) -> Arc<T> {
     before.take().filter(|before| Arc::ptr_eq(before, wanted)).unwrap_or_else(|| wanted.clone())
 }

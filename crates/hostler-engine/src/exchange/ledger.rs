@@ -15,8 +15,8 @@ use super::costs::{BySpan, Cost, KeyCostTable, LedgerRow, Spans, millis};
 use super::key_costs::KeyCosts;
 use super::log_facts::Counters;
 
-/// What a request has cost is added to the sums within this many milliseconds of the next one, or when the status is read. Then most
-/// requests take no lock.
+/// The costs of a route are added to the sums at most once in this many milliseconds, and when the status is read. So most requests take no
+/// lock.
 const ADDED_EVERY: u64 = 100;
 
 /// What a pool's requests have cost.
@@ -25,7 +25,7 @@ pub struct Ledger {
     sums: Mutex<LedgerSums>,
     accounts: Mutex<Vec<Weak<PendingCost>>>,
     began: Instant,
-    /// The CPU time of a request is known: a worker of Hostler's own has had one.
+    /// The CPU time of a request was measured at least once. Only workers of Hostler's own have such a measurement.
     is_measured: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ pub struct RouteAccount {
     pending: Arc<PendingCost>,
 }
 
-/// What the requests of one route have cost and what is not in the sums yet. Times are nanoseconds.
+/// What requests of one route have cost that is not in the sums yet. Times are nanoseconds.
 #[derive(Debug)]
 struct PendingCost {
     route: Arc<str>,
@@ -76,12 +76,12 @@ struct PendingCost {
     requests: AtomicU64,
     refused: AtomicU64,
     queue: AtomicU64,
-    /// The release of the slots.
+    /// The release of the workers whose slots are counted here.
     release: AtomicU64,
     slots: AtomicU64,
     hold: AtomicU64,
     cpu: AtomicU64,
-    /// When it was added to the sums, in milliseconds since the ledger began.
+    /// When the costs were last added to the sums, in milliseconds since the ledger began.
     added: AtomicU64,
 }
 
@@ -153,7 +153,7 @@ impl RouteAccount {
         let pending = Arc::new(PendingCost::new(route, counters));
         let mut accounts = ledger.accounts();
         if accounts.len() == accounts.capacity() {
-            // Only before the list grows: otherwise the accounts of n routes would take n * n steps.
+            // Only before the list grows: one pass for each new route would take n * n steps for n routes.
             accounts.retain(|account| account.strong_count() > 0);
             let in_use = accounts.len();
             accounts.reserve(in_use.max(8));

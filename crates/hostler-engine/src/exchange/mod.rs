@@ -109,21 +109,21 @@ pub struct Exchange {
     pub certificate: Option<Arc<[u8]>>,
     /// Facts of an exchange by a registered route, as the kind of the route keeps them.
     pub registered: Option<Box<dyn RegisteredRequest>>,
-    /// The text of a refusal in place of Hostler's own, for clients that expect another.
+    /// The response to a refusal in place of Hostler's own, for clients that expect another format.
     pub words: Option<Box<Whole>>,
     pub client: ClientAddress,
-    /// The connection, if the client's connections are counted.
+    /// The client's connection. None if the connections of clients are not counted.
     pub place: Option<Arc<ClientConnection>>,
-    /// The request, if the client's requests are counted.
+    /// The client's request. None if the requests of clients are not counted.
     pub under_way: Option<ClientRequest>,
     pub id: RequestId,
     /// The trace that the request belongs to. None if Hostler makes no traces.
     pub trace: Option<Box<TraceContext>>,
-    /// When queue and answer must be over.
+    /// The time limit of the present wait: for a slot or for the response.
     pub deadline: Deadline,
     pub timings: Timings,
     pub log_facts: LogFacts,
-    /// What the last request of the connection held, until this one takes it.
+    /// The shared references of the connection's last request, until this request takes them.
     pub before: HeldBefore,
     /// The route that the gateway has found for the request. None once the answer is complete.
     pub route: Option<Arc<dyn Any + Send + Sync>>,
@@ -142,19 +142,19 @@ pub struct Exchange {
     pub is_batch: bool,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
-    /// Keeps requests like this one waiting while it is tried. Dropping it lets the next one go.
+    /// The turn of a suspect: while it lives, similar requests wait. Dropping it lets the next one go.
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
     pub late_check: Option<LateCheck>,
     /// How long its answer may pause once it has begun. None: it does not come from a pool.
     pub longest_pause: Option<Duration>,
-    /// When a second member may be asked, more precisely than a [`Deadline`] tells. None except in a pool with `hedge`.
+    /// A timer for the moment when a second member may be asked: a [`Deadline`] is not precise enough. None without `hedge`.
     pub patience: Option<Pin<Box<Sleep>>>,
     /// The route streams: the answer is sent to the client as it comes and is not stored in a file.
     pub streams: bool,
     /// It is a health check of Hostler and not a request to an application.
     pub is_health_check: bool,
-    /// The answer is for other requests as well, or will be stored. So it is fetched also if the client leaves.
+    /// Others wait for the response too, or it will be stored. So it is fetched even if the client leaves.
     pub is_for_others: bool,
 }
 
@@ -308,21 +308,21 @@ impl Exchange {
         self.deadline.clear();
     }
 
-    /// The time of the late check has come. True: the answer may still take until the deadline, which counts from now on.
+    /// Ends the late check. True: there was one, and from now on only the later deadline counts.
     pub fn waits_on(&mut self) -> bool {
         let Some(check) = self.late_check.take() else { return false };
         self.deadline.set_at(check.until);
         true
     }
 
-    /// The current wait is not for the answer, so only the deadline counts.
+    /// The present wait is not for the response (but for a slot or a connection), so the later deadline counts.
     pub fn prepares(&self) {
         if let Some(check) = self.late_check {
             self.deadline.set_at(check.until);
         }
     }
 
-    /// The wait for the answer begins.
+    /// The wait for the response begins, so the time of the late check counts.
     pub fn awaits(&self) {
         if let Some(check) = self.late_check {
             self.deadline.set_at(check.at);

@@ -10,13 +10,14 @@ use hostler_worker::{ExitCause, ExitWatch, UnfinishedRequest};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-/// A connection breaks when its process ends, and the process's exit is reported within this time. If no exit was reported by then, the
-/// worker has closed the connection itself.
+/// If a connection broke because its process ended, the exit is reported within this time. If none is reported, the worker closed the
+/// connection itself and lives.
 const EXIT_REPORT_LIMIT: Duration = Duration::from_secs(1);
-/// The same for a worker that was told to close it. After that the kernel is asked: it closes the files of a process only just before its end.
+/// The same for a worker that was told to close the connection. The limit is short, because the kernel closes the files of a process only
+/// just before its end.
 const EXIT_REPORT_LIMIT_AFTER_FIN: Duration = Duration::from_millis(50);
-/// An event loop that waits for events so long after the break shows that the worker lives. When the kernel closes the connections of a
-/// process, its loop waits no more; the rest is time for an app that closes its connections and then ends.
+/// If the event loop waits for events this long after the break, the worker lives: the loop of a process whose connections the kernel
+/// closes waits no more. The time is for an app that closes its connections itself and then ends.
 const LIVES_AFTER: Duration = Duration::from_millis(250);
 
 /// A request that its worker did not answer: the worker broke it off or still works on it.
@@ -118,14 +119,14 @@ impl PendingEnd {
         self.since
     }
 
-    /// Names a request that the worker still works on, for the case that the worker is killed before it has finished.
+    /// Gives the request a name for the log, in case the worker is killed before it has finished.
     pub fn named(self, name: &Arc<str>) -> Self {
         let unfinished =
             self.is_lingering().then(|| self.exit_watch.note_unfinished(name.clone(), self.since));
         Self { unfinished, ..self }
     }
 
-    /// The same if nothing else follows from the end.
+    /// As [`Self::named`], for a request whose end has no other consequence. Waits for the end in a task.
     pub fn name_until_end(self, name: &Arc<str>) {
         if self.is_lingering() {
             tokio::spawn(self.named(name).death());
@@ -134,7 +135,7 @@ impl PendingEnd {
 
     /// The death of the worker, if it died with the request.
     pub async fn death(self) -> Option<Death> {
-        // Until the end is known.
+        // Kept until the end is known.
         let _unfinished = self.unfinished;
         let (at, alone, event_loop, limit) = match self.until {
             Until::BrokenOff { at, alone } => (at, alone, self.event_loop, EXIT_REPORT_LIMIT),
@@ -167,9 +168,9 @@ async fn reported(
     exit_watch.death_within(limit.saturating_sub(LIVES_AFTER)).await
 }
 
-/// A loop that computes is looked at this often ...
+/// A loop counts as blocked if it computes at each of this many looks ...
 const LOOKS: usize = 100;
-/// ... at this distance, before it counts as blocked.
+/// ... with this time between two looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 impl LoopWatch {

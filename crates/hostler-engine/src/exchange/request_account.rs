@@ -23,9 +23,9 @@ pub struct FairCharge {
     pub key: u64,
     /// What the key is. It is put into words when they are wanted: among thousands of keys few are ever seen.
     pub name: KeyName,
-    /// The route that pays, too. With it most requests need no further payer.
+    /// The route, which pays as well. If it is set, this value is the whole payer of the request: no [`RequestAccount`] is made.
     route: Option<Arc<RouteAccount>>,
-    /// Whether the request brings the key in, if it is not among those that are kept. Decided once: one of the three below.
+    /// Whether the request brings its key into the table of costs, if the key has no place there. Decided once: one of the three below.
     brings_in: AtomicU8,
 }
 
@@ -100,7 +100,7 @@ impl FairCharge {
     }
 }
 
-/// Of a request that its route and its key pay for, and no bucket.
+/// For a request that only its route and its key pay for, and no bucket.
 impl Payer for FairCharge {
     fn pay(&self, release: u64, cost: SlotCost) {
         let now = clock::now();

@@ -20,9 +20,10 @@ pub struct TraceContext {
     pub server_span: [u8; 8],
     /// The span of the call to the worker. The worker's spans have it as their parent.
     pub client_span: [u8; 8],
-    /// The trace is recorded whatever comes of the request.
+    /// The trace is recorded, however the request ends.
     pub is_sampled: bool,
-    /// The client's `tracestate` goes on to the worker. Found once: it may have many lines, and each is asked about.
+    /// The client's `tracestate` is passed on to the worker. Computed once, because the field may have many lines, and each line is asked
+    /// about.
     pub passes_state: bool,
     /// When the request was at the cache. Empty on a route without one.
     pub cache: CacheTimes,

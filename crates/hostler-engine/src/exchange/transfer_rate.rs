@@ -2,11 +2,11 @@
 
 /// How far a client may fall behind or get ahead, in seconds of the required rate.
 const GRACE: u64 = 10;
-/// The most milliseconds that one pause counts for: pauses have a limit of their own.
+/// The most milliseconds that count of one pause. Longer pauses are limited elsewhere, by a timeout.
 const MAX_COUNTED_PAUSE: u64 = 5000;
 
-/// How far a client is ahead of the required rate. Only the time in which Hostler waits for the client counts, so a slow member or disk
-/// does no harm to it.
+/// By how much a client is ahead of the required rate. Only the time in which Hostler waits for the client counts, so a slow member or disk
+/// is not held against the client.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransferRate {
     /// Thousandths of bytes above what was required. None before the first wait.
