@@ -29,9 +29,9 @@ const LEAST_SENT: u64 = 32 * 1024;
 /// A part of a file. Its length has been sent, so a file that has become shorter breaks the answer off.
 pub(super) struct FileBody {
     file: FileHandle,
-    /// Bytes in the page cache are read on this thread, others on a blocking thread.
+    /// The caller must not block: bytes in the page cache are read on this thread, others on a blocking thread.
     hurried: bool,
-    /// Bytes in the page cache may be sent from there.
+    /// Bytes in the page cache may be sent from the file (`sendfile`), without a copy into memory.
     is_sendable: bool,
     at: u64,
     /// Bytes that are still to be read.

@@ -109,7 +109,7 @@ impl Conditions {
         }
     }
 
-    /// Whether `If-Range` compares the date of the file, which all its forms have, and not the tag of one of them.
+    /// Whether `If-Range` has a date. All encoded forms of a file have the same date, while each form has an entity tag of its own.
     pub fn compares_date_of_part(&self) -> bool {
         self.if_range.as_ref().is_some_and(|validator| !validator.starts_with(b"\""))
     }

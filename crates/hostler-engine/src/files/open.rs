@@ -75,8 +75,8 @@ impl Folder {
 /// How often a file is opened again. A rename on another CPU takes about as long as one attempt, so two or three are enough.
 const ATTEMPTS: usize = 100;
 
-/// Opens again what the kernel could not decide: if anything on the machine is renamed while a symbolic link with `..` is followed, the kernel
-/// does not know whether that leads out of the folder.
+/// Repeats an open that failed with EAGAIN. The kernel gives that error if anything on the machine is renamed while it follows a symbolic
+/// link with `..`: then it does not know whether the path leads out of the folder.
 fn again_while_renamed<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut opened = open();
     for _ in 1..ATTEMPTS {
@@ -88,8 +88,8 @@ fn again_while_renamed<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<
     opened
 }
 
-/// An attempt without waiting has failed. If the reason may be the missing wait, the error is `WouldBlock`, and the caller tries again on
-/// a blocking thread.
+/// The result of an open that must not wait for the disk. Any error but ENOENT may be due to that, so it becomes `WouldBlock`, and the
+/// caller tries again on a blocking thread.
 fn at_hand(opened: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
     match opened {
         Err(Errno::NOENT) => Err(Errno::NOENT.into()),

@@ -14,7 +14,8 @@ pub(super) struct FilePath {
     pub path: PathBuf,
     /// The request path ends with a slash.
     pub ends_in_slash: bool,
-    /// No file has this name: an encoded slash or NUL is in it, for which `_` stands here. It may be a path of a single-page app.
+    /// The request path has an encoded slash or NUL, which no file name can have; `path` has `_` in its place. Such a path may still be one
+    /// of a single-page app.
     pub is_no_file: bool,
 }
 

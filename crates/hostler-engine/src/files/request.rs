@@ -17,7 +17,7 @@ pub(super) struct FileRequest {
     /// In order of preference.
     pub codings: Vec<Coding>,
     pub takes_page: bool,
-    /// How the route encodes answers, and the fields that decide about that. Only if the request asks for a part by the date of its file.
-    /// Boxed, because few requests have it.
+    /// How the route encodes responses, and the request fields on which that depends. Set only if `If-Range` has a date (see
+    /// [`Conditions::compares_date_of_part`]). Boxed, because few requests have it.
     pub encoding: Option<Box<(Arc<EncodingPlan>, Fields)>>,
 }

@@ -79,7 +79,7 @@ fn answer(
     begin(head, chosen, part, (settings, asked), blocking)
 }
 
-/// Whether the parts that the client has may be of the encoded answer, which parts of the file do not fit.
+/// Whether the client's partial copy may be of the encoded form. A part of the file must not be joined to such a copy.
 fn is_of_other_form(chosen: &Chosen, settings: &StaticFiles, asked: &FileRequest) -> bool {
     let Some((plan, fields)) = asked.encoding.as_deref() else { return false };
     let mut whole = ResponseHead::with_status(200);

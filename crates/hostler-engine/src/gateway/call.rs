@@ -18,8 +18,8 @@ use super::wait::{self, QueueWait, WaitBudget};
 use crate::exchange::{Downstream, Exchange};
 use crate::proxy::{self, CallBox, Endpoint, Failure};
 
-/// How often a request may be sent if workers only close the connection. If they die over it, `poison` stops it earlier. A second try does
-/// not count, so only the first attempt may have one.
+/// How often a request may be sent if workers close the connection without a response. If workers die, `poison` ends it earlier. A second
+/// try (`hedge`) does not count here, so only the first attempt may have one.
 const MAX_SENDS: u32 = 3;
 
 /// Asks a member of the pool. `policy` says which members the request is for, and whether a failed call is tried again.
@@ -146,14 +146,15 @@ async fn has_killed(
     has_killed
 }
 
-/// Whether the request may have been worked on, and its end may be due to it. What follows a client's leaving is settled with the exchange.
+/// Whether a worker may have worked on the request and may have ended because of it. If the client has left, [`super::poison`] looks for
+/// that at the end of the exchange.
 fn concerns_worker(failure: &Failure, exchange: &mut Exchange) -> bool {
     let was_sent = !failure.was_never_sent() || std::mem::take(&mut exchange.was_swallowed);
     was_sent && !failure.is_by_client()
 }
 
-/// Begins an attempt with this slot. None if every member has had an attempt. The lease is passed by value and returned: what the loop
-/// borrows takes room in each connection.
+/// Begins an attempt with this slot. None if every member has had an attempt. The lease is moved in and out again: a borrow across the
+/// loop's awaits would make the future of each connection larger.
 fn begin(
     policy: &(impl RetryPolicy + ?Sized),
     lease: Lease<Endpoint>,

@@ -31,8 +31,8 @@ impl DeathCount {
         self.certain += usize::from(death.own && death.alone);
     }
 
-    /// Whether this is enough for a conviction: `kills` deaths that the workers caused themselves, all but one of them certain, at
-    /// least one; or one death more, of whatever kind.
+    /// Whether a request with these deaths is convicted. Either workers have ended by themselves at least `kills` times, and at least
+    /// `kills` - 1 of these deaths (and at least one) are certain. Or there are more than `kills` deaths of any kind.
     pub fn is_enough(&self, kills: usize) -> bool {
         let certain = kills.saturating_sub(1).max(1);
         self.own >= kills && self.certain >= certain || self.total > kills

@@ -27,7 +27,7 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     // A stored answer or a fallback may stand in for the pool's.
     let may_be_stored = route.caching.is_some() && matches!(exchange.head.method(), b"GET" | b"HEAD");
     let has_alternative = may_be_stored || route.fallback.is_some();
-    // The member of the client may have a free slot while others wait.
+    // The request may wait for the member of its client, which may have a free slot although the queue is full.
     let is_bound = target.sticky.as_ref().is_some_and(|sticky| sticky.stay(exchange, &target.pool).is_some());
     // The kind of a registered route decides what becomes of its requests.
     if has_alternative || is_bound || route.kind.is_some() {

@@ -73,7 +73,8 @@ impl ExpectedCosts {
         Some(Arc::new(Self { max_delay, learnt }))
     }
 
-    /// What this request is expected to cost. Its log line says so, too.
+    /// How long this request is expected to hold its slot. Noted in the exchange, for the log and for what is learnt from its cost. `None`:
+    /// nothing is known yet.
     pub(super) fn of(self: &Arc<Self>, exchange: &mut Exchange) -> Option<Duration> {
         if let Some(expected) = &exchange.log_facts.expected {
             return expected.cost;

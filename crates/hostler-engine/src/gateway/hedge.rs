@@ -40,17 +40,17 @@ async fn forward_unboxed<D: Downstream>(
     client: &mut D,
 ) -> Result<CallBox, Failure> {
     let HedgedCall { target, thread, .. } = at;
-    // A request whose first member could not be reached is here again.
+    // Counted at the first attempt only: this function runs again for each further attempt.
     if exchange.log_facts.attempts == 1 {
         hedge.earn();
     }
     let (began, may_be_sent_twice) = (Instant::now(), may_be_sent_twice(exchange));
     let after = if may_be_sent_twice { hedge.after() } else { None };
-    // A timer of its own: a deadline of the exchange is up to 40 ms late, and most answers are there by then.
+    // A timer of its own, because a `Deadline` may be up to 40 ms late, and most responses have begun by then.
     exchange.patience = after.map(|after| Box::pin(sleep(after)));
     let answered = proxy::forward(exchange, client, lease, &target.call, thread).await;
     let answered = match answered {
-        // A quarter of its time is over, and a second try is not due yet.
+        // The response is late, because a quarter of the client's time is over, but the time for a second try has not come yet.
         Ok(call) if call.is_late() && exchange.patience.is_some() => {
             wait::for_late_answer(call, at.moves, exchange, client, target).await
         }

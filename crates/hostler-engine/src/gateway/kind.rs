@@ -16,7 +16,7 @@ pub trait RouteKind: RetryPolicy + Send + Sync {
     /// [`Exchange::registered`].
     fn enter(&self, exchange: &mut Exchange) -> Result<(), Refusal>;
 
-    /// Whether the route has members at this moment. The table knows it only a moment later.
+    /// Whether the route has members at this moment. The route table learns of a change only a moment later.
     fn presence(&self) -> RoutePresence;
 }
 
@@ -41,7 +41,8 @@ pub trait UnroutedRules: Send + Sync {
     /// The answer to the health check of a balancer.
     fn health(&self, exchange: &mut Exchange) -> Whole;
 
-    /// Whether the health check of a balancer may have an empty `Host`, and any other request with one is refused like one without.
+    /// Whether a balancer's health check may have an empty `Host`. Then any other request with an empty `Host` is refused as one whose
+    /// `Host` is missing.
     fn allows_empty_host(&self) -> bool;
 }
 

@@ -205,7 +205,8 @@ impl Gateway {
         Some(unrouted.health(exchange))
     }
 
-    /// The same for a request with an empty `Host`. Any other such request is refused: with `refusal`, if the rules have no other.
+    /// The same for a request with an empty `Host`, which only a health check may have. Returns the refusal of the registrar's rules for
+    /// any other request. If these rules have none for it, returns `refusal`.
     pub fn without_host(&self, exchange: &mut Exchange, refusal: Refusal) -> Result<Whole, Refusal> {
         let registrar = self.registrar.load();
         match registrar.as_ref().filter(|rules| rules.unrouted.allows_empty_host()) {
@@ -263,8 +264,8 @@ impl Gateway {
         self.registrar.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted.refusal(exchange))
     }
 
-    /// The route of the request: the most specific one whose conditions it meets. A pool's route counts only if no app could read the path as one of another route. Files, redirects and the
-    /// like read paths exactly as the routes do, so they need no such check.
+    /// The route of the request: the most specific one whose conditions it meets. A route to a pool is refused if an app could read the
+    /// path as that of another route. Files and redirects read paths exactly as the routes do, so they need no such check.
     fn undisputed_route(&self, exchange: &Exchange) -> Result<Option<Arc<Route>>, Refusal> {
         let (routes, host, path) = (self.routes.load(), exchange.host(), MarkedPath::of(exchange.path()));
         let fits = |route: &Arc<Route>| {
@@ -273,7 +274,7 @@ impl Gateway {
         };
         let is_empty = |route: &Arc<Route>| route.presence() == RoutePresence::Empty;
         let Some(route) = routes.find_yielding(host, path, &fits, &is_empty) else { return Ok(None) };
-        // If empty routes have yielded, they count for other readings of the path no more than for this one.
+        // An empty route that has yielded to this one must not count for other readings of the path either.
         let have_yielded = !is_empty(route);
         let fits = |route: &Arc<Route>| fits(route) && !(have_yielded && is_empty(route));
         if let Target::Pool(_) = &route.target

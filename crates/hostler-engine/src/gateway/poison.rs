@@ -38,7 +38,7 @@ pub struct Poison {
     /// The number of suspects. While it is 0, a request costs one load of this.
     known: AtomicUsize,
     suspects: Mutex<Suspects>,
-    /// A turn has ended, or a suspicion has.
+    /// Notified when a turn or a suspicion has ended.
     changed: Notify,
     waiting: AtomicUsize,
     refused: Arc<AtomicU64>,
@@ -68,7 +68,7 @@ impl Drop for TurnWait<'_> {
     }
 }
 
-/// What is needed to follow up a call that outlives its exchange.
+/// What is needed to wait for the end of a call that goes on after its exchange.
 pub(super) struct Following {
     poison: Arc<Poison>,
     /// None if `poison.kills` is 0.
@@ -93,7 +93,8 @@ impl Following {
 }
 
 impl Poison {
-    /// The suspects of the pool with this name. The counts of `before` go on. Its suspects do not: they are those of other settings.
+    /// Empty suspects for the pool with this name. `before`: those of the pool before a reload. Its counters go on, but its suspects are
+    /// dropped, because they were found under other settings.
     pub fn new(pool: Arc<str>, settings: PoisonSettings, journal: Journal, before: Option<&Self>) -> Self {
         Self {
             pool,
@@ -109,7 +110,7 @@ impl Poison {
         }
     }
 
-    /// Applies settings that differ only in the times of requests: what is suspected stays suspected.
+    /// Applies settings that differ only in times. All suspects are kept.
     pub fn follow(&self, settings: PoisonSettings) {
         self.settings.store(Arc::new(settings));
     }
@@ -188,7 +189,7 @@ impl Poison {
         exchange.turn.is_some() && self.settings().crowded
     }
 
-    /// The answer to this request is late. From now on, answers to similar requests are remembered.
+    /// To be called when the response to this request is late. From now on the time of each answer to a similar request is recorded.
     pub(super) fn watch(&self, exchange: &mut Exchange, until: Instant) {
         if self.settings().kills > 0 {
             let identity = self.identity(exchange);
@@ -197,8 +198,8 @@ impl Poison {
         }
     }
 
-    /// Finds out whether a worker died over this request, and adds the death to `deaths`. Too many deaths are a refusal. True if the worker
-    /// ended by itself and had no other request.
+    /// Finds out whether a worker died over this request, and adds the death to `deaths`. An error is the refusal after too many deaths.
+    /// `Ok(true)`: the worker ended by itself and had no other request.
     pub(super) async fn blame(
         self: &Arc<Self>,
         exchange: &mut Exchange,

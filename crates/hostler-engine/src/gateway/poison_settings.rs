@@ -10,9 +10,10 @@ pub struct PoisonSettings {
     pub keep_off: Duration,
     /// Workers hold several requests at once.
     pub crowded: bool,
-    /// After this long, a request whose client has left counts as holding its worker, if it blocks the event loop.
+    /// How long a request goes on after its client has left before it counts as holding its worker, if it blocks the
+    /// event loop.
     pub suspect_after: Duration,
-    /// If it does not, only after this long: so long any request may take.
+    /// The same if it does not block the event loop: any request may take this long.
     pub request_timeout: Duration,
 }
 

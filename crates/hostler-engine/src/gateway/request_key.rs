@@ -45,7 +45,7 @@ impl ClientNetwork {
 pub(super) struct RequestKeys {
     by: Box<[FairBy]>,
     client: ClientNetwork,
-    /// Which crawler each client says it is. `None`: the list has no crawlers.
+    /// Which crawler each network said it is. `None`: the list does not ask for crawlers.
     names: Option<Arc<NamesOfNetworks>>,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct RequestKeys {
 pub(super) enum KeyPart<'a> {
     Network(IpAddr),
     Crawler(AnyCase<'a>),
-    /// A crawler whose network has come under another name before. The request has nothing else from the list.
+    /// A crawler whose network came under another name before, if no other entry of the list fits the request.
     OtherCrawlers,
     Header(&'a Arc<str>, Cow<'a, [u8]>),
     Cookie(&'a Arc<str>, &'a [u8]),
-    /// The request has none of these.
+    /// No entry of the list fits the request.
     None,
 }
 
@@ -76,7 +76,7 @@ impl RequestKeys {
         Self { by: by.into(), client, names: names(by, None) }
     }
 
-    /// Another list for the same clients, with the same names of crawlers.
+    /// The keys by another list. It shares the networks and the known names of crawlers with this one.
     pub fn with(&self, by: &[FairBy]) -> Self {
         Self { by: by.into(), client: self.client, names: names(by, self.names.as_ref()) }
     }
@@ -86,7 +86,7 @@ impl RequestKeys {
         &self.by
     }
 
-    /// The first entry of the list that the request has. To be asked once for each request.
+    /// The key by the first entry of the list that fits the request. To be asked only once for each request.
     pub fn of<'a>(&'a self, exchange: &'a Exchange) -> KeyPart<'a> {
         let fields = &exchange.head.fields;
         let client = || self.client.of(exchange.client.ip);

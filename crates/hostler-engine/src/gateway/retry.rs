@@ -18,13 +18,13 @@ pub trait RetryPolicy {
     /// Whether the client is told why the last attempt failed, instead of why there is no slot for another attempt.
     fn prefers_last_failure(&self, no_slot: &Refusal) -> bool;
 
-    /// Whether every member has had an attempt, so that this member need not have another one.
+    /// Whether every member has had an attempt, so that an attempt at this member would be a repetition.
     fn has_tried_all(&self, attempt: &Attempt<'_>, exchange: &Exchange) -> bool;
 
     /// Runs before anything is sent. Sets the deadline of the answer.
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange);
 
-    /// Whether a request that was sent so often may be sent once more. If not, it waits for its last answer until the deadline.
+    /// Whether a request that was sent `_sends` times may be sent once more. If not, a late response is waited for until the deadline.
     fn may_send_more(&self, _sends: u32) -> bool {
         true
     }
@@ -70,6 +70,6 @@ pub struct NextAttempt {
     pub preference: MemberPreference,
     /// The request loses its place in the queue.
     pub gives_up_place: bool,
-    /// The refusal if there is no slot for the next attempt. None: the refusal of that wait.
+    /// The refusal that the client gets if there is no slot for the next attempt. None: the one that this wait for a slot gives.
     pub why: Option<Refusal>,
 }

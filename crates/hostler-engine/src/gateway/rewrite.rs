@@ -17,8 +17,8 @@ pub struct Rewrite {
     pub add: Box<str>,
 }
 
-/// For a request to a pool: the rewritten path must pass the same checks as the original one, and no app may read it as a path outside of the
-/// prefix that was added.
+/// Checks the rewritten path of a request to a pool. It must pass the same checks as the original path, and no app may read it as a path
+/// outside of the prefix that was added.
 pub(super) fn check(rewrite: Option<&Rewrite>, exchange: &Exchange) -> Result<(), Refusal> {
     let (Some(rewrite), Some(target)) = (rewrite, &exchange.rewritten) else { return Ok(()) };
     if target.starts_with(b"//") {
@@ -50,8 +50,8 @@ impl Rewrite {
     }
 }
 
-/// What follows `prefix` in a path, as sent: empty, or from a slash on (which may be an encoded one). The path is compared as the routes
-/// compare it: percent-decoded and without dot segments. They are removed only if there are any.
+/// What follows `prefix` in a path, as sent: empty, or from a slash on (which may be an encoded one). Paths are compared in the form in
+/// which routes compare them: percent-decoded and without dot segments. Example: `/a/./b` behind `/a` is `/b`.
 pub(super) fn behind<'a>(path: &'a [u8], prefix: &str) -> Option<Cow<'a, [u8]>> {
     if !path.starts_with(b"/") {
         return None;

@@ -35,7 +35,7 @@ pub(super) struct Suspects {
     /// No suspect expires before this.
     earliest: Option<Instant>,
     turns: u64,
-    /// In a pool whose workers have several requests at once, only one URL is tried at a time.
+    /// Only one URL is tried at a time, in a pool whose workers have several requests at once.
     url_turn: Option<TrialTurn>,
 }
 
@@ -46,13 +46,13 @@ struct Suspect {
     last: Instant,
     until: Instant,
     kept_off: bool,
-    /// It was kept off before: one more death convicts it again.
+    /// It was convicted before, and that has expired: one more death convicts it again.
     paroled: bool,
     /// Workers that similar requests hold for too long.
     held: HeldWorkers,
-    /// When a similar request was last answered. Recorded only until `watched_until`.
+    /// When a similar request was last answered. Kept up to date only until `watched_until`.
     answered: Option<Instant>,
-    /// Set while another similar request takes long.
+    /// Until when a similar request is expected to take long.
     watched_until: Instant,
     turn: Option<TrialTurn>,
 }
@@ -74,7 +74,7 @@ pub(super) enum SuspectStanding {
 pub(super) enum Admission {
     /// Nothing is against it.
     Free,
-    /// It has the turn of its kind. The number is for [`Suspects::leave`].
+    /// It may go, while similar requests wait. The number of its turn is for [`Suspects::leave`].
     Alone(u64),
     /// Not now. `risky`: similar requests have killed or held workers, so it must wait for its turn, however long that takes.
     Closed { risky: bool },
@@ -85,7 +85,7 @@ pub(super) enum Admission {
 pub struct Convicted {
     /// The processes that died.
     pub killed: Vec<u32>,
-    /// What is kept off with it, and for how much longer. None if only this request is refused.
+    /// The name of all that is refused, and for how much longer. None: only this request is refused.
     pub kept_off: Option<(Arc<str>, Duration)>,
 }
 
@@ -176,7 +176,7 @@ impl Suspects {
         }
     }
 
-    /// A request takes long: from now on, answers to similar requests are remembered.
+    /// A request takes long: until `until`, the time of each answer to a similar request is recorded.
     pub fn watch(&mut self, identity: &RequestIdentity, until: Instant, now: Instant) {
         for kind in [IdentityKind::Path, IdentityKind::Route, IdentityKind::Client] {
             let suspect = self.suspect(identity, kind, until, now);
@@ -321,8 +321,8 @@ impl Suspect {
         Self { kind, name, deaths, last, until, kept_off, paroled, held, answered, watched_until, turn }
     }
 
-    /// Whether the death counts. A request that was sent before the last death does not: it met the same accident, or the same dying
-    /// worker. If the worker of a URL's first death had other requests too, only deaths in a trial count from then on.
+    /// Whether the death counts. It does not if the request was sent before the last death: then both have one cause, or one dying worker.
+    /// If the first death of a URL was in a worker with other requests, further deaths count only in a trial, or if the request was alone.
     fn is_news(&self, death: &Death, tried: bool) -> bool {
         let counts = self.kind != IdentityKind::Request || tried || death.alone;
         self.deaths.total == 0 || counts && death.since >= self.last && !self.deaths.pids.contains(&death.pid)
@@ -340,7 +340,7 @@ impl Suspect {
         }
     }
 
-    /// Whether its requests are let in one at a time.
+    /// Whether requests with this key are let in one at a time.
     fn is_gated(&self) -> bool {
         let weight = self.deaths.weight() + if self.is_held() { 2 * self.held.all } else { 0 };
         match self.kind {
@@ -350,18 +350,18 @@ impl Suspect {
         }
     }
 
-    /// A worker is held by a similar request, and none was answered since.
+    /// A similar request holds a worker, and none that was sent later was answered.
     fn is_held(&self) -> bool {
         self.held.since().is_some_and(|since| self.answered.is_none_or(|answered| answered < since))
     }
 
-    /// Whether none of its requests is let in: the next one would block one more worker. A route still lets one in at a time, because
+    /// Whether no request with this key is let in: the next one would block one more worker. A route still lets one in at a time, because
     /// innocent requests use it too.
     fn is_closed(&self) -> bool {
         self.kind != IdentityKind::Route && self.held.blocked > 0 && self.is_held()
     }
 
-    /// Whether it is still remembered. Changes a conviction that has expired into a parole.
+    /// Whether the suspect is still remembered. An expired conviction becomes a parole.
     fn stays(&mut self, now: Instant) -> bool {
         if now < self.until {
             return true;

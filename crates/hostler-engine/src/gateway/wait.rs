@@ -21,19 +21,19 @@ use crate::proxy::{self, CallBox, Endpoint, Failure};
 
 /// An answer is late after this part (a quarter) of the time that the client waits.
 const LATE_PART: u32 = 4;
-/// A member that has not answered since its ejection has this long, before the request is sent to another member as well.
+/// How long a member that has not responded since its ejection has, before the request is sent to another member too.
 const UNPROVEN_TIME: Duration = Duration::from_secs(1);
 
 /// How long a client waits for its answer to begin. All waits of one request share it.
 #[derive(Clone, Copy)]
 pub(super) struct WaitBudget {
     began: Instant,
-    /// How long the pool was paused, or slept, while this request waited. This time does not count, up to `request_timeout` and the
-    /// pool's `wake_timeout`: without a sleep, a request waits at most twice its timeout.
+    /// How long the pool was paused, or slept, while this request waited. The request's time is extended by that, up to `request_timeout`
+    /// and the pool's `wake_timeout`. So without a sleep a request waits at most twice its timeout.
     paused: Duration,
 }
 
-/// How much pause this request had been given back, and how long the pool had been paused, when the wait began.
+/// When a wait began: by how much the request's time had been extended, and how long the pool had been paused in all.
 type Before = (Duration, Duration);
 
 impl WaitBudget {
@@ -65,13 +65,13 @@ pub(super) struct QueueWait<'a> {
     priority: Priority,
     wait_budget: WaitBudget,
     ticket: Option<Ticket>,
-    /// Which members it is for.
+    /// Which members the request is for.
     pub preference: MemberPreference,
     /// What its client is sent when it begins to wait.
     pub hints: Option<&'a EarlyHints>,
-    /// How long it waits for the member to which it is bound. None: as long as for any other.
+    /// How long the request waits for the member to which it is bound. None: as long as for any slot.
     pub bound_wait: Option<Duration>,
-    /// It has waited for that member, which had no free slot.
+    /// The time for that member ran out, so the request waits for any member now.
     pub was_unbound: bool,
 }
 
@@ -92,7 +92,7 @@ impl<'a> QueueWait<'a> {
         self.ticket = None;
     }
 
-    /// Waits for a slot, at the same place in the queue each time.
+    /// Waits for a slot. A later attempt of the same request waits at the old place in the queue, unless it has given that up.
     pub async fn slot<D: Downstream>(
         &mut self,
         exchange: &mut Exchange,
@@ -164,15 +164,15 @@ impl<'a> QueueWait<'a> {
         (outcome, acquire.ahead())
     }
 
-    /// The time for its own member is over. False if the time for any slot is over as well.
+    /// Ends the binding if its time is over. Returns false if the request is not bound, or if the time for any slot is over as well.
     fn ends_binding(&mut self, exchange: &Exchange, asked: Instant) -> bool {
         let was_bound = self.bound_wait.take().is_some() && self.preference.bound.take().is_some();
         self.was_unbound |= was_bound;
         was_bound && Instant::now() < self.limit(exchange, asked)
     }
 
-    /// Waits until nothing is against requests like this one. Until then similar requests get one worker at a time. This wait is a part of
-    /// the wait for a slot and has the same limits.
+    /// Waits until this request may go to a worker although similar requests have killed workers: such requests go one at a time. This wait
+    /// is a part of the wait for a slot and has the same limits.
     pub async fn turn<D: Downstream>(
         &mut self,
         exchange: &mut Exchange,
@@ -197,13 +197,14 @@ impl<'a> QueueWait<'a> {
         exchange.turn = None;
         let Admission::Closed { .. } = poison.enter(exchange)? else { return Ok(()) };
         let _place = poison.take_place()?;
-        // The other half of the time is for the wait for a slot.
+        // Half of the time is for the turn, the rest for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {
             // Before the check, so that a change after it is not missed.
             let changed = poison.changed();
             let Admission::Closed { risky } = poison.enter(exchange)? else { return Ok(()) };
-            // A request that is not risky then goes to a worker together with others. Its answer proves nothing.
+            // After that, a request that is not risky goes to a worker without a turn. Its outcome proves nothing, because other requests
+            // are there too.
             let until = if risky { None } else { Some(company) };
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Ok(());
@@ -259,8 +260,8 @@ impl<'a> QueueWait<'a> {
         outcome
     }
 
-    /// When the wait of a request that began to wait at `asked` ends. A request that comes back after its member was lost goes on with the
-    /// old limit.
+    /// When the wait of a request that began to wait at `asked` ends. The waits of its earlier attempts count, so an attempt after a lost
+    /// member does not extend the limit.
     fn limit(&self, exchange: &Exchange, asked: Instant) -> Instant {
         let time_limit = match self.bound_wait {
             Some(bound_wait) => bound_wait.min(self.target.queue_timeout),

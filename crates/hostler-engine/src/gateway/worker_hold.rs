@@ -24,19 +24,19 @@ pub(super) struct HeldWorkers {
     pub all: usize,
     /// Those of them whose event loop does not turn.
     pub blocked: usize,
-    /// When the last of the requests was sent.
+    /// When the newest of the requests that hold workers was sent.
     last: Option<Instant>,
 }
 
 impl HeldWorkers {
-    /// A request that was sent at `since` holds one more.
+    /// One more worker is held, by a request that was sent at `since`.
     pub fn add(&mut self, hold: WorkerHold, since: Instant) {
         self.last = self.since().max(Some(since));
         self.all += 1;
         self.blocked += usize::from(hold == WorkerHold::Blocks);
     }
 
-    /// A request no longer holds one.
+    /// A request no longer holds a worker.
     pub fn remove(&mut self, hold: WorkerHold) {
         self.all = self.all.saturating_sub(1);
         self.blocked = self.blocked.saturating_sub(usize::from(hold == WorkerHold::Blocks));

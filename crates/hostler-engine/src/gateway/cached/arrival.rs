@@ -25,16 +25,17 @@ use crate::gateway::refusal::Refusal;
 use crate::gateway::target::PoolTarget;
 use crate::proxy::{CallBox, CallEnding};
 
-/// Bytes that an entry takes besides its head, its body and its labels. It is not less than what the entry counts, which the store compares
-/// with the limit once more.
+/// Memory of an entry besides its head, body and labels, in bytes. It is an upper bound: the store compares the exact size with the limit
+/// once more.
 const OVERHEAD: usize = 1024;
 /// After an answer was too large to store, its URL counts as too large for this long. Range requests for it then go to the member as they
 /// are; the whole answer is not fetched for each of them.
 const LARGE_MS: u64 = 10 * 60 * 1000;
 
-/// After the last client has left, an answer is read on so far, to store it. Its member may go on for as long as it likes, and holds a slot.
+/// How far a response is read for the store after its last client has left. The limit is low: the response may have no end, and its member
+/// holds a slot.
 const UNREAD: UnreadLimit = UnreadLimit { time: Duration::from_millis(250), bytes: 256 * 1024 };
-/// The same for an answer that has an end, as its length says, and for one whose client wants no more than its head.
+/// The same for a response with `Content-Length`, and for one of which the client wanted only the head.
 const UNREAD_WITH_END: UnreadLimit = UnreadLimit { time: Duration::from_secs(2), bytes: usize::MAX };
 
 /// An answer that is being read.
@@ -142,7 +143,7 @@ impl Arrival {
         }
     }
 
-    /// The answer does not fit, or gave way to others.
+    /// The response does not fit into the cache, or had to make room because clients hold too much.
     fn settle_large(&mut self) {
         let flight = self.flight.take();
         match self.arriving.incoming_body.has_given_way() {
@@ -233,7 +234,7 @@ impl Arrival {
     }
 }
 
-/// Whether requests would still get the outdated answer and not the one with this `Vary`, as one without `Vary` comes last.
+/// Whether the lookup would prefer the outdated response to one with this `Vary`: a response without `Vary` is tried last.
 fn hides(outdated: &Entry, vary: &Vary) -> bool {
     vary.fields.is_empty() && !outdated.vary.fields.is_empty()
 }

@@ -160,9 +160,9 @@ impl Fetch {
         })
     }
 
-    /// An answer that is neither stored nor shared. If the member has not seen the client's conditions, they are evaluated here: otherwise a
-    /// client with a valid copy would get it once more. A range is not cut here, because a member that has ranges finds it faster: the
-    /// request is sent again as the client has sent it, and None is returned.
+    /// Sends the client a response that is neither stored nor shared. If the member has not seen the client's conditions, they are
+    /// evaluated here, so that a client with a valid copy gets a 304. A range is not cut out here: a member that supports ranges finds it
+    /// faster. Then `None` is returned, and the request is to be sent again as the client has sent it.
     fn for_one_client(&mut self, exchange: &mut Exchange, call: CallBox) -> Option<Answer> {
         if !std::mem::take(&mut self.hides_conditions) {
             return Some(call.into());
@@ -196,13 +196,13 @@ impl Fetch {
         if !is_shared {
             self.settle_unshared(head.status);
         }
-        // Most error statuses leave the stored answer valid: it may stand in for a later failure. So does an answer for the credentials of one
-        // client that others must not get, for whatever reason.
+        // A stored response stays valid after most error statuses, and may be served if the member fails later. It also stays valid after a
+        // response to one client's credentials that others must not get.
         let is_for_others = freshness.is_ok() || !self.asks.authorized;
         let replaces = is_for_others && replaces_stored(head.status);
         let mut outdated = self.stale.clone().filter(|_| replaces);
         if freshness.is_err() {
-            // The member no longer allows that the old answer is stored.
+            // The member forbids now that this resource is stored.
             if let Some(outdated) = outdated.take() {
                 self.caching.shared_cache.remove(&self.key, &outdated);
             }
@@ -229,7 +229,7 @@ impl Fetch {
     /// No answer came.
     pub(super) fn failed(&mut self, exchange: &mut Exchange, refusal: Refusal) -> Result<Answer, Refusal> {
         if !refusal.facts().may_fall_back {
-            // The fault is this client's own. The flight is dropped unsettled, so the next request takes it over.
+            // The client itself is at fault. The flight is dropped unsettled, so that another waiting request leads it.
             return Err(refusal);
         }
         match self.serve_stale(exchange, None, Moment::now()) {

@@ -27,19 +27,19 @@ pub(in crate::gateway) struct Fetch {
     /// The member is told that the request came over TLS.
     pub(super) secure: bool,
     pub(super) why: Forward,
-    /// The host is written as in the cache key, so the answer may be for other clients too.
+    /// The member sees the host exactly as the cache key has it. Only then the response may be for other clients too.
     pub(super) is_as_stored: bool,
     /// The answer may be stored.
     pub(super) stores: bool,
-    /// The request fields that the last `Vary` names, with their values. Empty until one is known.
+    /// A part of the flight key: the request fields that the last known `Vary` names, with their values. Empty if no `Vary` is known.
     pub(super) selection: Vec<u8>,
-    /// Other requests wait for this answer.
+    /// The flight that this request leads. Other requests may wait for it. None: the response is for this request alone.
     pub(super) flight: Option<Flight<FetchOutcome>>,
     /// A stored answer that needs validation. It is also served if the member fails.
     pub(super) stale: Option<Arc<Entry>>,
-    /// The member does not see the client's own conditions and range.
+    /// The member does not get the client's conditional fields and its range, because the cache needs the whole response.
     pub(super) hides_conditions: bool,
-    /// None: the wait has not begun.
+    /// The rest of the time that the client waits. None: the request has not waited yet.
     pub(super) wait_budget: Option<WaitBudget>,
 }
 
@@ -79,7 +79,7 @@ impl Fetch {
         is_usual && (self.caching.stores || self.caching.collapses && !self.asks.cookies)
     }
 
-    /// What selects its answer besides the fields of the request.
+    /// What a stored response must match besides the request fields in its `Vary`.
     pub(super) fn side(&self) -> RequestSide {
         RequestSide { secure: self.secure, route: self.caching.route }
     }

@@ -14,8 +14,8 @@ use crate::gateway::refusal::Refusal;
 use crate::gateway::target::Route;
 use crate::route::Table;
 
-/// An unsafe method makes void what is stored for its URL and for those that its answer names (RFC 9111 section 4.4). The route of the
-/// request need not have a cache itself.
+/// Invalidates the stored responses for the URL of an unsafe method, and for those that its response names (RFC 9111 section 4.4). The
+/// route of the request need not have a cache itself.
 pub fn invalidate(
     routes: &ArcSwap<Table<Arc<Route>>>,
     exchange: &Exchange,
@@ -41,12 +41,13 @@ pub fn invalidate(
     }
 }
 
-/// The cache settings of the routes that may have stored answers for a URL, or share one that is on its way: one for each way to write its
-/// key.
+/// The cache settings of all routes that may have stored a response for a URL, or have one on its way. Of settings that write the key in
+/// the same way, only the first.
 fn of_url(routes: &Table<Arc<Route>>, host: &[u8], target: &[u8]) -> Vec<Arc<Caching>> {
     let found = RefCell::new(Vec::<Arc<Caching>>::new());
     let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
-    // Of the routes with conditions any may serve a request for the URL. The first without conditions serves all others.
+    // Each route with conditions may have served a request for the URL. The first route without conditions serves all others, so the search
+    // ends there.
     let note = |route: &Arc<Route>| {
         let mut found = found.borrow_mut();
         if let Some(caching) = &route.caching

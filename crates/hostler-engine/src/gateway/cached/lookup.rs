@@ -19,7 +19,8 @@ use crate::gateway::refusal::Refusal;
 pub(super) enum CacheLookup {
     /// An answer that may be served.
     Good { entry: Arc<Entry>, age: u64, ttl: i64, refresh: Option<Box<[u8]>> },
-    /// None; or a stale one that needs validation first; or one for requests with other fields (`Vary`).
+    /// No response may be served. `stale`: a stored one that needs validation first. `other`: one that is for requests
+    /// with other fields (`Vary`).
     Nothing { key: Box<[u8]>, why: Forward, stale: Option<Arc<Entry>>, other: Option<Arc<Entry>> },
 }
 
@@ -35,7 +36,8 @@ pub(super) fn read_directives(
 ) -> (RequestDirectives, Result<(), Forward>) {
     let asks = RequestDirectives::of(&caching.rules, exchange.head.method(), &request::sent(exchange));
     let has_more = exchange.length != BodyLength::Known(0) || exchange.offer.is_some();
-    // Without `Host` the member is told the local address, which is not in the key.
+    // A member gets the local address in place of a missing `Host`. That address is not in the cache key, so the
+    // request passes by the cache.
     let is_nowhere = exchange.host().is_empty();
     let admitted = match admit(&asks) {
         // The method comes first: a request with another one mostly has a body, too.

@@ -33,7 +33,7 @@ use lookup::{CacheLookup, find, read_directives, serve};
 pub(super) use fetch_state::Fetch;
 pub(super) use invalidation::invalidate;
 
-/// A request that cannot use the answers of so many flights fetches for itself.
+/// After this many flights whose responses do not fit it, a request fetches for itself.
 const MOST_FLIGHTS: usize = 4;
 
 /// What the cache decides for a request.
@@ -116,8 +116,8 @@ async fn without_member(
     Err(Refusal::OnlyIfCached)
 }
 
-/// The stored answer that may stand in after an answer broke off before the client had any of it. The state of the fetch went with the
-/// answer, so this looks the entry up again.
+/// The stored response that replaces one which broke off before the client had received any of it. The fetch with its stored response is
+/// gone by then, so the cache is asked again.
 pub(super) fn stand_in(
     caching: &Caching,
     exchange: &mut Exchange,
@@ -157,8 +157,8 @@ fn pass_on(
     CacheAnswer::Forward(fetch)
 }
 
-/// Leads a flight, or waits for its leader. The wait counts against the time that the client waits for its answer: only the rest is left
-/// for what follows.
+/// Leads a flight, or waits for the one that leads it. This wait is taken off the time that the client waits for its response, so later
+/// steps get only the rest.
 async fn join_flight<D: Downstream>(
     mut fetch: Box<Fetch>,
     (target, hints): (&PoolTarget, Option<&EarlyHints>),
@@ -166,11 +166,12 @@ async fn join_flight<D: Downstream>(
     client: &mut D,
 ) -> Result<CacheAnswer, Refusal> {
     let mut wait_budget = WaitBudget::begin();
-    // Also for an answer that another request has asked for.
+    // Set here, because the response may come from the fetch of another request.
     exchange.longest_pause = Some(target.response_idle_timeout);
     let shared_cache = fetch.caching.shared_cache.clone();
     let is_usual = fetch.may_share();
-    // Answers that have different names in `Vary` could lead from one flight to another and back, while all of them arrive: without a wait.
+    // The limit is needed: two responses on their way with different `Vary` could each lead to the flight of the other, endlessly and
+    // without a wait.
     for _ in (0..MOST_FLIGHTS).take_while(|_| is_usual) {
         // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4).
         let is_void = |begun| shared_cache.memory.is_void(&fetch.key, begun);
@@ -185,7 +186,7 @@ async fn join_flight<D: Downstream>(
                 match landed {
                     Ok(landed) => landed,
                     Err(refusal) => {
-                        // The request counts as forwarded, although it never was: nothing that is stored answers it.
+                        // Noted as forwarded although nothing was sent: no stored response answers the request.
                         fetch.note(exchange, None, false);
                         return fetch.failed(exchange, refusal).map(CacheAnswer::Answered);
                     }

@@ -13,8 +13,8 @@ use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
 use crate::gateway::target::{PoolTarget, Route, Target};
 
-/// After a fetch has failed, the next one for the same answer begins so much later at the earliest. Otherwise an app that fails at once would get
-/// one after the other, as there are requests for the answer all the time.
+/// The shortest time between a failed fetch and the next one for the same response. Requests for the response come all the time, so an app
+/// that fails at once would get one fetch after another.
 const AFTER_FAILURE_MS: u64 = 1000;
 
 /// Starts a task that fetches the answer, unless a fetch for it runs already or has just failed.
@@ -49,7 +49,8 @@ pub(super) fn begin(
     });
 }
 
-/// Under which it is noted that a fetch has failed. No key of a flight begins like this: clients that wait for a fetch of their own are not concerned.
+/// The key under which a failed refresh is noted. It begins like no flight key, so clients that wait for a fetch of their own are not
+/// affected.
 fn pause_key(fetch: &Fetch) -> Vec<u8> {
     [&b"\0refresh\0"[..], &fetch.flight_key()].concat()
 }

@@ -117,12 +117,12 @@ pub(super) fn if_not_modified(
     is_known.then(|| not_modified(exchange, &cache::stored(head, &Kept::default(), now), None))
 }
 
-/// Whether the client wants a part of an answer of which all comes, from a member that has ranges.
+/// Whether the client asked for a range, while the member sends the whole response and supports ranges.
 pub(super) fn is_range_missing(exchange: &Exchange, asks: &RequestDirectives, head: &ResponseHead) -> bool {
     let units = head.fields.all(Name::AcceptRanges).flat_map(tokens);
     let has_ranges = || units.into_iter().any(|unit| unit.eq_ignore_ascii_case(b"bytes"));
     let lines = HeadLines(&head.fields);
-    // The length does not matter: the member says whether there is such a part, unless it does not see the range.
+    // The length does not matter: only the member decides whether the range exists. If the route removes `Range`, the member never sees it.
     asks.ranged
         && exchange.to_member.keeps(b"range")
         && has_ranges()
@@ -156,8 +156,8 @@ fn share(
     }
 }
 
-/// Whether the parts that the client has may be of an encoded form, which parts of the plain one do not fit. The tags of the forms differ, but
-/// not the date in `If-Range`.
+/// Whether the client's partial copy may be of an encoded form, to which a part of the plain one must not be joined. The forms have
+/// different entity tags, but `If-Range` with a date does not tell them apart.
 fn is_of_other_form(exchange: &Exchange, head: &ResponseHead, length: u64) -> bool {
     let Some(plan) = &exchange.compress else { return false };
     let fields = &exchange.head.fields;
@@ -181,8 +181,8 @@ fn part_of(
             Some(as_it_is(&Arc::new(part_head), &body.slice(part.start as usize..part.end as usize)))
         }
         Share::Parts(parts) => {
-            // They are a copy of their own, which a slow client may hold for long, so it counts as a body of the cache. Without room for it
-            // the client gets all (RFC 9110 section 14.2).
+            // The parts are copied together. A slow client may hold that copy for long, so it counts as a body of the cache. Without room
+            // for it the client gets the whole response (RFC 9110 section 14.2).
             let bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
             let room = caching.shared_cache.memory.share(bytes)?;
             // A random boundary, so that it does not occur in the body.

@@ -61,8 +61,8 @@ fn name(user_agent: &str) -> Option<&str> {
     by_part(user_agent).or_else(|| by_list(user_agent)).or_else(|| by_page(user_agent))
 }
 
-/// The first product whose name has one of the parts. Looks at each word and at each program that is no crawler once: a client can send
-/// thousands of both.
+/// The first product whose name has one of [`PARTS`]. Looks only once at each word, and once at each name of the list of other programs: a
+/// client can send thousands of both.
 fn by_part(user_agent: &str) -> Option<&str> {
     by_part_of(word, user_agent)
 }
@@ -72,7 +72,7 @@ fn by_part_of(mut word: impl FnMut(&str, usize) -> Range<usize>, user_agent: &st
     let mut others = KNOWN.others.find_whole(user_agent).map(|other| other.at).peekable();
     let mut seen = 0;
     KNOWN.parts.find_iter(user_agent).find_map(|part| {
-        // What holds for the first part of a word holds for its other parts, too.
+        // A word with several parts was judged at its first part.
         if part.start() < seen {
             return None;
         }

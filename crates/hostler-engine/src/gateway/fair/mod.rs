@@ -47,8 +47,8 @@ impl FairKeys {
         (!by.is_empty()).then(|| Arc::new(new()))
     }
 
-    /// The keys of a route that has its own list. What is the same key by both lists has one share in the pool, and one row in the
-    /// status.
+    /// The keys for a route that has a list of its own. A key that both lists give is the same key: it has one share in the pool and one
+    /// row in the status.
     pub fn of_route(&self, by: &[FairBy]) -> Arc<Self> {
         let Self { from, hasher, costs } = self;
         Arc::new(Self { from: from.with(by), hasher: hasher.clone(), costs: costs.clone() })

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one second try costs: a request earns as many parts as its share has thousandths.
+/// What one second try costs. A request earns the configured share in thousandths: 50 for 5 %, so that 20 requests pay
+/// for one second try.
 const PRICE: u64 = 1000;
-/// So many second tries can be saved up, for a moment in which many answers are slow.
+/// At most this many second tries can be saved, for a moment in which many responses are slow.
 const MOST_SAVED: u64 = 10;
 
 /// Earned by requests, spent on second tries. It begins empty, so there are never more than the share.

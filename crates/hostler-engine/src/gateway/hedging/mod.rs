@@ -118,7 +118,7 @@ impl Hedge {
         self.hedging.after(&self.times)
     }
 
-    /// An answer has begun after this long, or would have taken longer than this.
+    /// A response has begun after this time. If the second member was faster, the first one would have taken even longer.
     pub(super) fn record(&self, time: Duration) {
         self.times.record(time);
     }

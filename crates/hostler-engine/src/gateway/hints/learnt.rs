@@ -34,7 +34,7 @@ struct OfHost {
 }
 
 impl Learnt {
-    /// What to send to a client that asks this host, if it is of the `newest` release.
+    /// The 103 for a client that asks this host. None: nothing was learnt, or not from the `newest` release.
     pub fn known(&self, host: &[u8], newest: u64) -> Option<Arc<ResponseHead>> {
         if self.release != newest {
             return None;

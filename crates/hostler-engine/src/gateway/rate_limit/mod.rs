@@ -95,8 +95,8 @@ struct EmptyBucket {
 }
 
 impl RateLimiter {
-    /// The limit of the route or pool with this name. `before`: that of the same one before a reload. Its counts stay, and its buckets if the
-    /// rule does.
+    /// The rate limit of the route or pool with this name. `before`: its limit before a reload. The counts of that limit go on, and its
+    /// buckets too if the rule is the same.
     pub fn new(
         scope: LimitScope,
         name: &Arc<str>,
@@ -171,8 +171,8 @@ impl RateLimiter {
     }
 }
 
-/// Refuses the request if one of the limits does. Then it takes a token from none of them, so that refused requests use up nothing that
-/// others may still have. Without limits this is one look at an empty slice.
+/// Refuses the request if one of the limits does. Then no limit loses a token, so that refused requests use up nothing. Without limits this
+/// is one look at an empty slice.
 pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Result<(), Refusal> {
     if limits.is_empty() {
         return Ok(());
@@ -188,8 +188,8 @@ pub(super) fn admit(limits: &[Arc<RateLimiter>], exchange: &mut Exchange) -> Res
                 let detail = limit.detail(&limit.from.words(&part, key));
                 exchange.log_facts.would_refuse = Some(REASON);
                 exchange.log_facts.detail = Some(detail);
-                // The limit would not let it run, so it takes nothing from the buckets. Otherwise a debt grows that the limit in force
-                // would not have.
+                // The request runs only because this is a dry run. It takes nothing from the buckets: otherwise the key would get a debt
+                // that it would not have if the limit were in force.
             }
             Err(spent) => {
                 limit.counts.refused.fetch_add(1, Ordering::Relaxed);

@@ -28,8 +28,8 @@ pub(super) use read::cookies;
 pub(super) use stay::Stay;
 pub use tokens::StickyKey;
 
-/// So many cookies with the name of ours are looked at: a browser has one for each path and domain. For each that names no member, all members
-/// are looked at, and a request has room for more than a thousand.
+/// At most this many cookies with our name are checked: a browser has one for each path and domain. Each unknown token costs a look at all
+/// members, and a request has room for more than a thousand cookies.
 const MOST_COOKIES: usize = 8;
 
 /// How the clients of one pool stay with its members.
@@ -99,7 +99,8 @@ impl Stickiness {
         StickyView { by: self.by.to_string(), moved, sessions: sessions.len() }
     }
 
-    /// Where the request belongs. None if it may go to any member and no other request follows it.
+    /// The member to which the request belongs, and what is to be done for it. None if the request may go to any member and no later
+    /// request depends on that member.
     pub(super) fn stay(&self, exchange: &Exchange, pool: &Pool<Endpoint>) -> Option<Stay> {
         let engine_io = read::engine_io(exchange.head.target());
         if let Some(EngineIo::Session(id)) = engine_io

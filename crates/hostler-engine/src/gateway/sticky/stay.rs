@@ -15,24 +15,24 @@ use crate::proxy::{Call, Endpoint, MOVED};
 /// How much of an answer is read to find the id of its session. The id is at the beginning.
 const PEEKED: usize = 256;
 
-/// Where a request belongs, and what is still to be done for it.
+/// The member to which one request belongs, and what is still to be done for the request.
 #[derive(Default)]
 pub(in super::super) struct Stay {
-    /// The member of its client, also if that gets no requests.
+    /// The member that keeps the state of the client, even if that member gets no requests now.
     pub home: Option<MemberId>,
-    /// The member for which it waits: that one, or the next one in the order of its client.
+    /// The member for which the request waits: `home`, or the next one in the client's order of members.
     pub bound: Option<MemberId>,
-    /// The member that gets it next if that one is busy.
+    /// The member that gets the request if `bound` is busy for too long.
     pub next: Option<MemberId>,
-    /// How long it waits for its member. None: as long as for any slot.
+    /// How long the request waits for `bound`. None: as long as for any slot.
     pub wait: Option<Duration>,
-    /// Why it did not reach its member.
+    /// Why the request went to another member than `home`.
     pub moved: Option<Moved>,
-    /// Its answer begins a session of Engine.IO.
+    /// The response begins a session of Engine.IO.
     pub begins_session: bool,
     /// Whether its client gets a cookie.
     pub cookie: CookieNeed,
-    /// The identity of the member that got it.
+    /// The identity of the member that got the request.
     pub member: Option<Arc<str>>,
     /// The move has been counted.
     pub counted: bool,
@@ -44,7 +44,7 @@ pub(in super::super) enum CookieNeed {
     /// Hostler sets none.
     #[default]
     None,
-    /// The client has one for its member.
+    /// The client has a cookie for its member. It gets a new one only if that member is gone.
     IfGone,
     /// The client has none, or one of a member that is gone.
     Now,
@@ -79,14 +79,15 @@ impl Stay {
         Self { moved: Some(Moved::Gone), ..Self::default() }
     }
 
-    /// Adds what it asks of the pool.
+    /// Binds the claim to the member for which the request waits.
     pub fn prefer(&self, preference: &mut MemberPreference) {
         (preference.bound, preference.wanted) = (self.bound, self.next);
-        // It takes effect where the request is not bound: other requests of the client follow it to the member.
+        // Has an effect only on an unbound claim: other requests of the client will follow it to its member.
         preference.spread = true;
     }
 
-    /// The request got a slot. `was_busy`: it has waited for its member, which had no free slot. Returns why it moved if that is new.
+    /// To be called when the request got a slot. `was_busy`: whether it had to wait for the member to which it was bound. Returns why the
+    /// request moved, the first time only.
     pub fn reached(
         &mut self,
         lease: &Lease<Endpoint>,
@@ -108,7 +109,7 @@ impl Stay {
         (!std::mem::replace(&mut self.counted, true)).then_some(moved)
     }
 
-    /// It is at the member of its client after all: that gets requests again, or a try at another member has failed.
+    /// The request is at its home member after all: that member gets requests again, or an attempt at another member failed.
     fn come_home(&mut self, exchange: &mut Exchange) {
         if self.moved.take().is_some() {
             exchange.to_member.own.retain(|edit| !matches!(edit, Edit::Set(name, _) if name == MOVED));

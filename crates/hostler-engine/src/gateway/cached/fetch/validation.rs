@@ -19,7 +19,8 @@ use crate::gateway::refusal::Refusal;
 use crate::proxy::CallBox;
 
 impl Fetch {
-    /// A 304 confirms the stored answer, unless it is about another answer.
+    /// Handles a 304. It confirms the stored response if it is about that one (RFC 9111 section 4.3.4). Otherwise the stored response is
+    /// removed, and `None` is returned: the request is to be sent again.
     pub(super) fn confirmed(
         &mut self,
         exchange: &mut Exchange,
@@ -47,8 +48,8 @@ impl Fetch {
                     FlightOutcome::Alone
                 });
             }
-            // The new head forbids that it is stored. It says nothing of the other variants, nor of what others get if it is for the
-            // credentials of one client.
+            // The new head forbids that the response is stored. That says nothing of other variants. If it is for the credentials of one
+            // client, it says nothing of what others get either.
             Err(_) => {
                 if !self.asks.authorized {
                     shared_cache.remove(&self.key, &stale);
