@@ -12,7 +12,7 @@ const LEVELS: [&str; 3] = ["level", "severity", "log.level"];
 /// The keys of the message: pino and bunyan; winston and Elastic Common Schema. An earlier key wins.
 const MESSAGES: [&str; 2] = ["msg", "message"];
 
-/// What is known about the object without its other fields.
+/// The level and the message of the object, for lines whose other fields are not read.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct AppLine {
     pub level: Option<Level>,

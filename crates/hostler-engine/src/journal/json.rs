@@ -54,8 +54,9 @@ pub(super) fn worker_line(out: &mut Vec<u8>, line: &WorkerLine<'_>) -> Option<Le
     level
 }
 
-/// Writes `\u009b` for a character that a terminal or a reader of lines could take for more than text. The values stay the same: outside of
-/// texts JSON has no such character but a carriage return, which may be between the fields of an app's object.
+/// Writes control characters and those that change the direction of text as escapes (`\u009b`), so that a terminal or a reader of lines
+/// sees only text. The JSON values stay the same. Outside of strings JSON may have only one of these characters, a carriage return between
+/// the fields of an app's object, which becomes a space.
 fn make_printable(out: &mut Vec<u8>, start: usize) {
     if let Some(shown) = made_printable(&out[start..]) {
         out.truncate(start);

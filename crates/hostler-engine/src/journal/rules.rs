@@ -101,7 +101,8 @@ impl LogRules {
         }
     }
 
-    /// The target of a request, in the same way. One that is no path may be a broken URL, so all before its last `@` may be a password.
+    /// The target of a request, redacted in the same way. If it is not a path, it may be a broken URL: all before its last `@` may be a
+    /// password.
     pub fn redacted_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
         if target.starts_with('/') {
             return self.redacted(target);
@@ -154,7 +155,7 @@ fn redacted<'a>(url: &'a str, more: &[String]) -> Cow<'a, str> {
     redacted_by(|text, ends| text.find(ends), url, more)
 }
 
-/// `find` is where the first of these characters is. The test of the cost counts what it looks at.
+/// As [`redacted`]. `find` returns the position of the first of these characters; a test counts how many characters it looks at.
 fn redacted_by<'a>(
     mut find: impl FnMut(&str, &[char]) -> Option<usize>,
     url: &'a str,
@@ -174,11 +175,13 @@ fn redacted_by<'a>(
             let mut end = || until(&AFTER_VALUES);
             let hides = match is_secret(name, more) {
                 true => value < end(),
-                // An encoded URL has none of these characters. To read further would cost the square of the length.
+                // Nested URLs are percent-encoded, so they end before `at`. Reading on for each name would take time proportional to the
+                // square of the length.
                 false => has_nested_secret(&url[value..at], more, NESTED),
             };
             if hides {
-                // Only here: it may be far, and to look for it at each name would cost the square of the length.
+                // The end is looked for only here: it may be far, and looking for it at each name would take time proportional to the
+                // square of the length.
                 let end = end();
                 let shown = shown.get_or_insert_with(|| String::with_capacity(url.len()));
                 shown.push_str(&url[copied..value]);

@@ -94,8 +94,9 @@ impl Writer {
         }
     }
 
-    /// Further lines go to this file. The one before is closed at once: it may be removed, and keep its room on the disk until then. If the
-    /// thread is stuck in that, such as at a reader that reads nothing, another one goes on. `change` adapts the lines that wait.
+    /// Writes further lines to this file. The old file is closed at once: it may have been removed, and would keep its disk space until
+    /// then. If the thread is stuck in a write to it (its reader reads nothing), another thread goes on. `change` adapts the lines that
+    /// wait.
     pub fn replace(&self, out: File, change: impl FnOnce(&mut Vec<u8>)) {
         let replacement = (identity_of(&out), out);
         let mut state = self.shared.lock();

@@ -21,7 +21,7 @@ use super::upload::Upload;
 use super::{Endpoint, request};
 use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
 
-/// A call to a member. It owns the lease: the slot is free when the call has ended, or when the part that goes on in the background has.
+/// A call to a member. It owns the lease: the slot is free when the call has ended, with the part of it that may go on in the background.
 /// Mostly in a `CallBox`.
 pub struct Call {
     pub(super) lease: Lease<Endpoint>,
@@ -35,13 +35,13 @@ pub struct Call {
     pub(super) upload: Option<Upload>,
     pub(super) began: Instant,
     pub(super) thread: usize,
-    /// Ready when the pool gives the member up. Set only after the answer is late.
+    /// Ready when the pool has marked the member down. Set only once the response is late.
     marked_down: Option<MarkedDown>,
     leaving: LeavingClient,
     interims: Interims,
     /// Set once the answer is a stream and the slot was returned.
     pub(super) live_stream: Option<Box<LiveStream>>,
-    /// The first bytes of the body, if they were looked at.
+    /// The first bytes of the body, if [`Self::peek`] has read them.
     ahead: Option<Box<ReadAhead>>,
 }
 
@@ -149,7 +149,7 @@ impl Call {
             if self.lease.has_other_member() {
                 return Poll::Ready(Err(Failure::MarkedDown));
             }
-            // No other member could answer now, and this one may still.
+            // No other member gets requests now, and this one may still respond.
             self.marked_down = Some(marked_down_later(&self.lease));
             cx.waker().wake_by_ref();
         }
@@ -159,8 +159,8 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
-    /// Whether the member is told at once that the client has left. While the body comes from the client, the upload sees that it leaves. A
-    /// handshake that is not answered has no work to finish, so it keeps no slot without a client.
+    /// Whether the member is told at once that the client has left. A body that comes from the client is no case for this: the upload
+    /// notices. An unanswered upgrade is one: the member has no work to finish, so no slot is kept.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
         let ends_at_once = self.settings.hangs_up_at_once || self.link.has_offer();
         ends_at_once && !exchange.is_for_others && !self.is_uploading()
@@ -227,13 +227,13 @@ impl Call {
         self.lease.meter.record_worker_time(self.thread, worker_time);
     }
 
-    /// The answer is late: the head has not come by the moment that `late` has set.
+    /// The response is late: `CallBox::head` has returned before the head came.
     pub fn is_late(&self) -> bool {
         !self.headed
     }
 
-    /// From now on the call waits only until the pool gives the member up, if it has another one. If the member has not answered since its last
-    /// ejection, the wait ends at once.
+    /// Ends the wait for the head when the pool marks the member down, if there is another member. At once, if the member has not responded
+    /// since its last ejection. Has no effect on workers of our own.
     pub fn watch_ejection(&mut self) {
         if self.lease.is_ours() {
             return;
@@ -372,8 +372,8 @@ impl Call {
         }
     }
 
-    /// Ends the stream in order when its member leaves, or at once if all `is_ending`: after `delay`, so that clients that are disconnected
-    /// together do not come back together.
+    /// Lets the stream end in order when its member leaves, or now if Hostler `is_ending`. It then goes on for `delay`, so that clients
+    /// that are disconnected together do not come back together.
     pub fn end_stream_with_member(
         &mut self,
         is_ending: bool,

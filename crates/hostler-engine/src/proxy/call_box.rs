@@ -23,7 +23,7 @@ thread_local! {
     static SPARE: RefCell<Vec<CallBox>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A call. Its request's future moves it about a dozen times, so it moves only a pointer.
+/// A call on the heap. The future of its request moves it about a dozen times, and each time only the pointer is copied.
 pub struct CallBox(Box<Option<Call>>);
 
 impl CallBox {
@@ -38,10 +38,9 @@ impl CallBox {
         }
     }
 
-    /// Waits for the head of the answer, and passes interim ones to the client. Also returns when the answer is late, so that the caller
-    /// can react before it waits on ([`Self::is_late`]), and when
-    /// the patience of the exchange is over. After a failure the lease comes back, unless it belongs to a member that still
-    /// works on the request.
+    /// Waits for the head of the response, and passes interim responses to the client. Returns early when the response is late
+    /// ([`Self::is_late`]) or the `patience` of the exchange is over, so that the caller can act before it waits on. After a failure the
+    /// lease comes back, unless it belongs to a member that still works on the request.
     pub(super) async fn head<D: Downstream>(
         mut self,
         exchange: &mut Exchange,

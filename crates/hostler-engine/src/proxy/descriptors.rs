@@ -15,18 +15,19 @@ static WANTED: Notify = Notify::const_new();
 /// While requests wait for descriptors, idle connections are looked for at this interval.
 pub const ROOM_PAUSE: Duration = Duration::from_millis(250);
 
-/// The part of all descriptors that is kept, as a divisor: a sixth. New clients, the admin listener, starting workers and files need them.
+/// One descriptor in this many is reserved. New clients, the admin listener, starting workers and files need them.
 const PART: u64 = 6;
-/// The most that are kept.
+/// The most descriptors that are reserved.
 const MOST: u64 = 1024;
 
-/// The first number that a connection to a member may not have. None without a limit. Read once: the limit is raised before the first request.
+/// A connection to a member must have a descriptor number below this one. None without a limit. Read once: the limit is raised before the
+/// first request.
 static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| {
     let limit = getrlimit(Resource::Nofile).current?;
     Some(limit - kept(limit))
 });
 
-/// How many of so many descriptors are kept.
+/// How many descriptors are reserved under this limit.
 fn kept(limit: u64) -> u64 {
     (limit / PART).min(MOST)
 }

@@ -65,8 +65,9 @@ impl Call {
         CallRemains { cost, pending_end, has_handed_over }
     }
 
-    /// No client waits for the answer any more. `blames`: a member that does not finish has failed. One that has got only a part of the body
-    /// gets no more of it, and would wait for it without an end. A handshake that is not answered has no work to finish.
+    /// Goes on with a call for which no client waits. `blames`: a member that does not finish has failed. The member is told to stop at
+    /// once in two cases. A member with a part of the request body would wait for the rest without an end. A member with an unanswered
+    /// upgrade (or with `hangs_up_at_once`) has no work to finish.
     fn linger(self, blames: bool) -> Option<PendingEnd> {
         let ends_unanswered = self.settings.hangs_up_at_once || self.link.has_offer();
         match !self.headed && ends_unanswered || self.is_uploading() {
@@ -154,13 +155,13 @@ impl Call {
         (cost, lease.finish(now))
     }
 
-    /// The member has taken all that the client has sent of the body, and waits for the rest: it is the client that is late. A member that takes
-    /// no more of the request waits for nothing.
+    /// Whether the client is late, and not the member: the member has taken all of the body that the client has sent, and waits for the
+    /// rest. False if the member takes no more of the request.
     fn awaits_body(&self) -> bool {
         self.is_uploading() && !self.link.has_unsent() && !self.link.has_send_failed()
     }
 
-    /// How many bytes of the request the member has taken. None while it waits for the client to send more of the body, unless that `may_pause`.
+    /// How many bytes of the request the member has taken. None while it waits for more of the client's body. With `may_pause`, never None.
     pub fn taken_by_member(&self, may_pause: bool) -> Option<usize> {
         (may_pause || !self.awaits_body()).then(|| self.link.written())
     }
@@ -182,7 +183,8 @@ impl Call {
         self.lease.is_alone(ALONE_TIME)
     }
 
-    /// A stream counts as answered. Only if it was the only work of its worker and had just begun, its worker may have died over it.
+    /// What is to be found out about the worker of a call that broke off. None for a stream, which counts as answered, unless it was the
+    /// only work of its worker and had just begun. None for a member that is not a worker of ours.
     fn broken_off(&self) -> Option<PendingEnd> {
         let (exit_watch, since, alone) = (self.lease.exit_watch()?, self.lease.since(), self.is_alone());
         let is_suspect = !self.is_stream() || (alone && since.elapsed() < ALONE_TIME);

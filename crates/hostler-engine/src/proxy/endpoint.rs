@@ -47,7 +47,8 @@ pub struct Endpoint {
     pub meter: Arc<Meter>,
     /// The data of its registration. None for a member that was not registered.
     pub instance: Option<Arc<Instance>>,
-    /// Its identity for as long as it keeps the state of its clients. None: its name, because a restart of such a member does not show.
+    /// The identity of the process that keeps the state of its clients. None: `label` is the identity, because Hostler does not see when
+    /// such a member restarts.
     pub process: Option<Arc<str>>,
     /// How many restarts of its pool had been ordered when it was started. A worker of another release may run other code. 0 for a member
     /// that is not a worker of ours.
@@ -56,9 +57,11 @@ pub struct Endpoint {
     pub news: Option<MemberNews>,
     /// The result of its health checks, if there are any.
     pub(super) checked: OnceLock<Arc<Mutex<Checked>>>,
-    /// Workers of our own with the preload close no idle connection, unless the app itself does. Other members may close one at any moment.
+    /// Set for workers of our own. With the preload, they close no idle connection, unless the app does. Other members may close one at any
+    /// time.
     ours: Option<OwnWorker>,
-    /// The app itself has closed a connection that was about to be used again. It may do so after each response, so none is kept any more.
+    /// The app has closed a connection that was about to be used again. It may do that after each response, so no connection is kept any
+    /// more.
     closes_idle: AtomicBool,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[IdleOfThread]>,
@@ -76,14 +79,17 @@ struct IdleOfThread(Mutex<Vec<Parked>>);
 struct Parked(Box<MemberConnection>);
 
 impl Endpoint {
-    /// An idle connection to a member that may close it is used for a request that cannot be repeated only below this age. That is well under the
-    /// shortest keep-alive timeout in common use (Node's 5 s), so the race between close and request does not occur.
+    /// The highest age of an idle connection for a request that cannot be repeated, if the member may close idle connections. It is well
+    /// under the shortest keep-alive timeout in common use (Node's 5 s), so the member does not close the connection while the request is
+    /// on its way.
     const SAFE_IDLE: Duration = Duration::from_secs(1);
     /// An idle connection above this age is closed: it would often fail.
     const MAX_IDLE: Duration = Duration::from_secs(60);
-    /// So many idle connections to a worker of our own have no limit. The descriptors that are kept for workers are enough for them.
+    /// This many idle connections to a worker of our own are kept without a limit of time. The descriptors that are reserved for workers
+    /// are enough for them.
     const KEPT: usize = Slots::USUAL;
-    /// More of them are left from a burst of requests. They are closed when they have been idle for this long, because each takes a descriptor.
+    /// Further ones are left from a burst of requests. They are closed when they have been idle for this long, because each takes a
+    /// descriptor.
     const SPARE_IDLE: Duration = Duration::from_secs(5);
     /// A connection to a name is used for this long. Then the name is looked up again, because it may lead to another address by now.
     const MAX_AGE: Duration = Duration::from_secs(60);
@@ -160,8 +166,8 @@ impl Endpoint {
         self.closes_idle.store(true, Ordering::Relaxed);
     }
 
-    /// Drops idle connections that are too old, closed, or not needed any more. Without this, one that the member has closed would stay half
-    /// open until the next request. The others give the memory of a large head back.
+    /// Drops idle connections that are too old, closed by the member, or not needed any more. Without this, a connection that the member
+    /// has closed would stay half open until the next request. Connections that stay give back the memory of a large head.
     pub fn prune(&self, thread: usize) {
         let now = Instant::now();
         let mut idle = self.idle(thread);

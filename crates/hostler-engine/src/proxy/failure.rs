@@ -50,13 +50,14 @@ pub enum Failure {
     Body(BodyError),
 }
 
-/// An error that leaves open whether the member is there: its name led to no address, or other requests were connecting all the time.
+/// An error that does not show whether the member is there. Examples: its name led to no address, or the wait for other connection attempts
+/// took the whole time.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Undecided(io::Error);
 
 impl Failure {
-    /// The same error, for [`Self::leaves_open`]. One for which a file descriptor is missing stays as it is.
+    /// The same error, marked for [`Self::leaves_open`]. An error about missing file descriptors is returned as it is.
     pub(super) fn undecided(error: io::Error) -> io::Error {
         match Errno::from_io_error(&error) {
             Some(Errno::MFILE | Errno::NFILE) => error,
@@ -87,13 +88,13 @@ impl Failure {
         matches!(self, Self::BadAnswer(_))
     }
 
-    /// No connection could be made, and perhaps the member has nothing to do with that.
+    /// No connection could be made, and the cause may have nothing to do with the member.
     pub fn leaves_open(&self) -> bool {
         let Self::Unreachable(error) = self else { return false };
         error.get_ref().is_some_and(|inner| inner.is::<Undecided>())
     }
 
-    /// The member was silent while Hostler connected, and will be silent again: it is gone or overloaded.
+    /// A timeout while Hostler connected. A further attempt would time out as well: the member is gone or overloaded.
     pub(super) fn was_silence(&self) -> bool {
         match self {
             Self::Unreachable(error) => error.kind() == io::ErrorKind::TimedOut,
@@ -102,12 +103,12 @@ impl Failure {
         }
     }
 
-    /// It says nothing about the member: there was no connection to it, for a reason of our own.
+    /// No connection was tried, because Hostler had no file descriptor. The failure says nothing about the member.
     pub fn is_by_hostler(&self) -> bool {
         matches!(self, Self::NoDescriptor(_))
     }
 
-    /// It is not about the member.
+    /// The client is the cause, not the member.
     pub fn is_by_client(&self) -> bool {
         matches!(self, Self::Body(_))
     }

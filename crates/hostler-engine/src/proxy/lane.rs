@@ -23,7 +23,7 @@ pub(super) struct Lane {
     /// Finds the frame ends of a WebSocket.
     frames: Option<Frames>,
     state: LaneState,
-    /// A WebSocket that ends without a Close frame must not look as if it ended in order: its end is not passed on.
+    /// The end of a WebSocket without a Close frame is not passed on, so that it does not look like an end in order.
     withholds_end: bool,
     /// The source has ended.
     ended: bool,
@@ -101,7 +101,7 @@ impl Lane {
         lane
     }
 
-    /// The end of a WebSocket without a Close frame is not passed on.
+    /// Sets that the end of a WebSocket without a Close frame is not passed on. Has no effect on other protocols.
     pub fn withholds_end(mut self) -> Self {
         self.withholds_end = self.frames.is_some();
         self

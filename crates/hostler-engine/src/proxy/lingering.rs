@@ -16,22 +16,24 @@ use crate::exchange::{Ending, LoopWatch, NoClient, PendingEnd};
 /// A worker whose event loop runs answers a FIN with its own at once. One that does not within this time is stuck.
 const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A worker without an answer that has used up its `hang_timeout` still gets this long to notice our FIN, and so does a member with an upgrade.
+/// A worker that has not responded within its `hang_timeout` still gets this long to react to our FIN. So does a member with an unanswered
+/// upgrade, if Hostler cannot see its event loop.
 const NOTICE_TIME: Duration = Duration::from_secs(1);
 
-/// A worker whose event loop turns, and which has not closed its side after this time, does not read the connection of an upgrade.
+/// If the event loop of a worker runs, and the worker has not closed its side after this time, the app does not read the connection of the
+/// upgrade.
 const UNREAD_TIME: Duration = Duration::from_millis(250);
 
-/// A worker that has had its request for so much longer than `hang_timeout` when the request is given up was not slow: Hostler itself did not
-/// run, and in a container that was paused the worker did not, either.
+/// If a worker has had a request for this much longer than `hang_timeout`, it was not slow: Hostler itself did not run (in a paused
+/// container, the worker did not run either).
 const HELD_UP: Duration = Duration::from_secs(1);
 
 /// The rest of an answer is read, so that its connection can be used again, if it ends within this time ...
 const REST_TIME: Duration = Duration::from_millis(250);
 /// ... and this many bytes.
 const MOST_REST: usize = 256 * 1024;
-/// A member that sends more than this after our FIN is at work, so its event loop turns: the connection is closed without its FIN. The kernel
-/// alone holds less.
+/// If a member sends more than this after our FIN, its event loop runs: the connection is closed without a wait for its FIN. The buffers of
+/// the kernel alone hold less.
 const MOST_AFTER_FIN: usize = 4 * 1024 * 1024;
 
 /// Reads and drops the rest of the answer. A member that goes on for long is told to stop. A worker that has not begun to answer after
@@ -61,7 +63,7 @@ pub(super) fn linger_after_hanging_up(call: Call, blames: bool) -> Option<Pendin
     pending_end
 }
 
-/// How long the member may still work on the request. After a time in which Hostler did not run, it has all of its time again.
+/// How long the member may still work on the request. If Hostler did not run for a while, the member gets the whole time again.
 fn time_left(call: &Call) -> Duration {
     let (limit, held) = (call.settings.hang_timeout, call.lease.since().elapsed());
     // An answer that has begun may take as long as it needs.
@@ -102,8 +104,9 @@ pub(super) fn end_stream(mut call: Call) {
     });
 }
 
-/// Ready when a member leaves an upgrade alone. Node then reads nothing more from the connection, so that our FIN stays unnoticed. That the
-/// event loop of a worker turns after it shows that the worker does not hang. Of another member nothing shows it: it gets some time only.
+/// Ready when the member ignores an upgrade. Node then reads nothing more from the connection, so our FIN stays unnoticed. If the event
+/// loop of a worker still runs after that, the worker does not hang. The event loop of other members is not visible, so they get a fixed
+/// time.
 fn unread_upgrade(call: &Call) -> impl Future<Output = ()> + Send + use<> {
     let (has_offer, is_ours) = (call.link.has_offer(), call.lease.is_ours());
     let event_loop = call.lease.clock().map(LoopWatch::new);
@@ -146,7 +149,7 @@ fn tell(finished: Finished, end: End, call: &Call) {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Whole,
-    /// After our FIN.
+    /// The member has closed its side after our FIN.
     Closed,
     Broken,
 }

@@ -32,15 +32,15 @@ pub enum StreamEnd {
 
 /// A stream.
 pub(super) struct LiveStream {
-    /// When it has been silent for too long. While it ends: when it ends inside an event.
+    /// When the stream has been silent for too long. Once `is_ending`: when it ends even inside an event.
     deadline: Deadline,
     idle_timeout: Duration,
-    /// Ready when the stream must end. None: nothing but its two sides and the silence ends it.
+    /// Ready when the stream must end. None: only the client, the member or a long silence ends it.
     dismissal: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// It ends after the current event.
+    /// The stream ends after the current event.
     is_ending: bool,
     ended: Option<StreamEnd>,
-    /// The last bytes of an answer that consists of events. None: the answer may end anywhere.
+    /// The last bytes of the body, to find the end of an event. None: the body has no readable events, so it may end anywhere.
     tail: Option<Vec<u8>>,
     counted: Option<OpenStream>,
 }

@@ -14,7 +14,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Ready when the pool marks the member down.
 pub(super) type MarkedDown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// At once, if the member has not answered since its last ejection.
+/// Ready when the pool marks the member down. Ready at once if the member has not responded since its last ejection.
 pub(super) fn marked_down(lease: &Lease<Endpoint>) -> MarkedDown {
     match lease.was_ejected() {
         true => Box::pin(std::future::ready(())),
@@ -22,7 +22,7 @@ pub(super) fn marked_down(lease: &Lease<Endpoint>) -> MarkedDown {
     }
 }
 
-/// The same, after a while.
+/// The same, but not ready before [`LOOK_AGAIN`] has passed.
 pub(super) fn marked_down_later(lease: &Lease<Endpoint>) -> MarkedDown {
     let marked_down = marked_down(lease);
     Box::pin(async move {

@@ -39,14 +39,14 @@ struct Recorded {
     worker_time: TimeCounts,
 }
 
-/// A histogram that never fills up. Most requests do not wait, so a count of 32 bits is full after days. Counts of 64 bits would take twice the
-/// memory, for each pool and each thread.
+/// A histogram that never overflows. Its counts have 32 bits. Most requests do not wait, so the count of the shortest time is full after
+/// days. Counts of 64 bits would take twice the memory, for each pool and each thread.
 #[derive(Debug)]
 struct TimeCounts {
     recent: Histogram<u32>,
-    /// So many times are in `recent` at most. Those of all threads fit into one histogram.
+    /// The most times in `recent`. So the sums over all threads fit into 32 bits, too.
     most: u64,
-    /// The times before. None: `recent` was never full.
+    /// The times that were moved here when `recent` was full. None: it never was.
     earlier: Option<Histogram<u64>>,
 }
 
@@ -195,8 +195,8 @@ impl Spread {
     }
 }
 
-/// The sum in seconds. Added up as whole numbers: the mean times the count is rounded at each count in another way, and Prometheus takes
-/// a sum that has become smaller for that of a new process.
+/// The sum in seconds, added up from whole numbers. The mean multiplied by the count would be rounded differently each time and could
+/// become smaller, which Prometheus takes for a restart.
 fn sum(times: &Histogram<u64>) -> f64 {
     let micros = times.iter_recorded().map(|step| {
         u128::from(times.median_equivalent(step.value_iterated_to())) * u128::from(step.count_at_value())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// A lookup that has run for so long is not waited for if an earlier one has found addresses.
+/// If a lookup has run for this long, and an earlier one has found addresses, these are used.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a lookup has found.
@@ -34,8 +34,8 @@ struct Lookup {
 }
 
 impl NameAddresses {
-    /// The addresses that `lookup` finds, or the lookup of another caller that runs already. If none has found any in time, or no name server
-    /// answers, those from before.
+    /// The addresses of the name. Joins a lookup that already runs, else begins `lookup`. If the result does not come in time, or no name
+    /// server answers, returns the addresses of the last successful lookup.
     pub(super) async fn get<F>(self: &Arc<Self>, lookup: F, until: Instant) -> io::Result<Vec<SocketAddr>>
     where
         F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
@@ -67,7 +67,7 @@ impl NameAddresses {
         F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
     {
         let mut known = self.lock();
-        // One that has ended without a result was that of a runtime which has ended.
+        // A lookup whose sender is gone without a result is over: its runtime has ended.
         if let Some(running) = known.running.as_ref().filter(|running| running.found.has_changed().is_ok()) {
             return (running.clone(), known.addresses.clone());
         }
@@ -99,8 +99,8 @@ impl NameAddresses {
     }
 }
 
-/// Whether the error says nothing about the name: no name server has answered, or the system lacks something. The errors of the C library's
-/// resolver have only a text here (of glibc, of musl).
+/// Whether the error says nothing about the name: no name server has answered, or the system lacks a resource. Errors of the C library's
+/// resolver can only be recognised by their text (that of glibc and that of musl).
 fn is_passing(error: &io::Error) -> bool {
     let text = error.to_string();
     error.raw_os_error().is_some()

@@ -5,13 +5,13 @@ use hostler_wire::CallError;
 /// Bytes that come before those of the connection.
 pub(super) struct ReadAhead {
     bytes: Vec<u8>,
-    /// What follows them. None: more from the connection.
+    /// What came after these bytes: the end of the body, or an error. None: more bytes come from the connection.
     end: Option<Result<(), CallError>>,
 }
 
 impl ReadAhead {
-    /// `came`: what the connection has said with these bytes, if anything. A break must be kept: after one the connection is out of step, and
-    /// a second look may find no fault.
+    /// `came`: the result that the connection gave with these bytes, if any. An error must be kept: after it the connection is out of step,
+    /// and a second read may give no error.
     pub fn new(bytes: Vec<u8>, came: Option<Result<bool, CallError>>) -> Self {
         let end = came.and_then(|came| match came {
             Ok(false) => None,

@@ -59,7 +59,7 @@ enum FieldAction {
 
 #[inline]
 fn action_for(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldAction {
-    // Most fields: their names say that nothing is special about them, and the route changes nothing.
+    // The quick answer for most fields: a known name without special rules, and no change by the route.
     let is_plain = field.known != Name::Other && !field.known.is_hop_by_hop() && !is_ours(field.known);
     if is_plain && !field.listed && !needs_trust(field.known, b"") && exchange.to_member.is_empty() {
         return FieldAction::Plain;
@@ -92,12 +92,13 @@ fn action_for_special(exchange: &Exchange, field: &Field, name: &[u8]) -> FieldA
     }
 }
 
-/// Only Hostler says this. Proxies pass on what their clients have sent, so it counts from none of them.
+/// Only Hostler may send this field, so it is removed, even if a trusted proxy sent it: proxies pass on what their clients have sent.
 fn is_moved(own: bool, name: &[u8]) -> bool {
     !own && name.len() == MOVED.len() && name.eq_ignore_ascii_case(MOVED.as_bytes())
 }
 
-/// The worker gets Hostler's span as parent. A `tracestate` without a valid `traceparent` says nothing, and one that cannot be read ends here.
+/// Whether the client's line is removed because of the trace. Hostler writes `traceparent` itself, with its own span as parent.
+/// `tracestate` is passed on only with a valid `traceparent`, and only if it can be read.
 fn is_traced(exchange: &Exchange, name: &[u8]) -> bool {
     exchange.trace.as_ref().is_some_and(|trace| {
         name.eq_ignore_ascii_case(TRACEPARENT.as_bytes())
@@ -119,7 +120,7 @@ impl ForwardedSeen {
     }
 }
 
-/// The settings decide the value, so the field is removed.
+/// The settings decide the value of `X-Forwarded-Proto`, so the proxy's field is removed.
 fn is_settled(exchange: &Exchange, field: &Field) -> bool {
     field.known == Name::XForwardedProto && exchange.forwarded_proto.is_some()
 }
@@ -162,8 +163,8 @@ fn write_forwarding(out: &mut Vec<u8>, exchange: &Exchange, seen: &ForwardedSeen
     write_field(out, b"Via", via::value(exchange.protocol, exchange.head.version));
 }
 
-/// The values that Hostler writes under this name, for an exchange whose client has sent a `Host`. `passes`: lines of the client with this
-/// name are passed on too. The cache needs to know this before a member is asked.
+/// The values of this name that Hostler itself writes, if the client has sent a `Host`. `passes`: whether lines of the client with this
+/// name are passed on. The cache needs this before a member is asked.
 pub fn writes<'e>(
     exchange: &'e Exchange,
     name: &[u8],
@@ -189,13 +190,13 @@ fn earlier_hops(exchange: &Exchange) -> impl Iterator<Item = &[u8]> {
     trusted.then(|| exchange.head.fields.all(Name::XForwardedFor).flat_map(tokens)).into_iter().flatten()
 }
 
-/// None if a trusted proxy has set the field: its value is passed on.
+/// The value of `X-Forwarded-Proto` that Hostler writes. None if that of a trusted proxy is passed on (`is_said`).
 fn our_scheme(exchange: &Exchange, is_said: bool) -> Option<&'static [u8]> {
     let scheme = exchange.forwarded_proto.unwrap_or(exchange.scheme);
     (!(is_said && exchange.client.peer_trusted)).then(|| scheme.as_str().as_bytes())
 }
 
-/// None if there is no host, or as in [`our_scheme`].
+/// The value of `X-Forwarded-Host` that Hostler writes. None if there is no host, or if that of a trusted proxy is passed on.
 fn our_host(exchange: &Exchange, is_said: bool) -> Option<&[u8]> {
     let host = exchange.host();
     let needs_none = host.is_empty() || is_said && exchange.client.peer_trusted;

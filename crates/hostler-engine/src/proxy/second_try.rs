@@ -65,7 +65,7 @@ impl SecondTry {
 }
 
 impl Drop for SecondTry {
-    /// An answer that has come and is not wanted has an end like one that is still to come.
+    /// Ends a response that has come but lost the race in the same way as one that has not come yet.
     fn drop(&mut self) {
         self.outcome.close();
         if let Ok(Ok(unwanted)) = self.outcome.try_recv() {
@@ -74,7 +74,7 @@ impl Drop for SecondTry {
     }
 }
 
-/// Until the head has come, or its request does not want it any more.
+/// Sends the request and waits for the head, until the receiver is dropped: then the second try has lost the race.
 async fn run(
     mut twin: Exchange,
     mut lease: Lease<Endpoint>,
@@ -85,7 +85,7 @@ async fn run(
     let mut is_first = true;
     let outcome = loop {
         let begun = tokio::select! {
-            // First: a request that is not wanted any more is not sent, although there is a connection for it.
+            // `biased`, with this branch first: a request that has lost is not sent, even if a connection is ready for it.
             biased;
             // Nothing was sent, so the slot is free with the end of this task.
             () = sender.closed() => return,
@@ -123,8 +123,8 @@ async fn run(
     }
 }
 
-/// Whether only the connection has ended, which the member may close at any time. In HTTP/2 the member says so. A worker of ours never closes
-/// a kept connection over a request; it is dying.
+/// Whether the failure may only mean that the member has closed an old connection, as it may do at any time. In HTTP/2 the member says so.
+/// A worker of ours never closes a kept connection because of a request; it is dying.
 fn is_end_of_old(failure: &Failure, is_kept: bool, is_ours: bool) -> bool {
     failure.was_unprocessed() || is_kept && !is_ours && matches!(failure, Failure::Unanswered(_))
 }

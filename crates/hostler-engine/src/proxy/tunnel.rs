@@ -82,7 +82,7 @@ pub struct Tunnel {
     /// Which direction was polled first the last time.
     down_first: bool,
     is_websocket: bool,
-    /// A WebSocket whose Close frames have passed. `idle` then is the time that both ends have to close their connections.
+    /// The WebSocket is over: its Close frames have passed. From then on `idle` is the time limit for both ends to close their connections.
     is_over: bool,
     idle: Deadline,
     idle_timeout: Duration,
@@ -198,8 +198,8 @@ impl Tunnel {
         dismissed.poll(cx).map(|()| Ended::Dismissed)
     }
 
-    /// Whether a WebSocket has nothing more to say: each side has sent its Close frame, or the member has closed its connection after its own.
-    /// While an end has yet to take some of it, only the end's silence limits its time.
+    /// Whether a WebSocket is over: both sides have sent Close frames, or the member has closed its connection after its own, and both ends
+    /// have taken everything. An end that has not taken everything yet is limited only by its send timeout.
     fn has_said_all(&self) -> bool {
         let is_said = self.down.has_closed() && (self.up.has_closed() || self.down.has_ended());
         self.is_websocket && is_said && self.up.is_taken() && self.down.is_taken()

@@ -25,7 +25,7 @@ pub(super) struct Upload {
     chunked: bool,
     /// Boxed, because a call is moved about a dozen times and few requests have this.
     trailers: Option<Box<Fields>>,
-    /// Edits of the route that trailers must obey too.
+    /// Changes by the route, for trailers that come later. None unless the body streams.
     edits: Option<Box<Edits>>,
     done: bool,
 }
@@ -46,7 +46,7 @@ struct Spilled {
 type UploadReading = JoinHandle<io::Result<Vec<u8>>>;
 
 impl Upload {
-    /// A body whose end the HTTP/1.1 framing must show. None if there is no body.
+    /// The body for HTTP/1.1, whose framing must show where it ends. None if there is no body.
     pub fn new(exchange: &Exchange) -> Option<Self> {
         let mut upload = Self::unframed(exchange)?;
         // Only the chunked coding can carry trailers.
@@ -55,7 +55,7 @@ impl Upload {
         Some(upload)
     }
 
-    /// A body whose end is shown by other means, as in HTTP/2. None if there is no body.
+    /// The body for HTTP/2, where the flag `END_STREAM` shows where it ends. None if there is no body.
     pub fn unframed(exchange: &Exchange) -> Option<Self> {
         let source = match &exchange.body {
             Body::None => return None,

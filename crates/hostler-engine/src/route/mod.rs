@@ -103,7 +103,8 @@ impl<T> Table<T> {
         Self { folds_paths: true, ..Self::default() }
     }
 
-    /// Replaces the paths of a host, or of `None`: the paths for hosts that have no route. Values of equal patterns are tried in this order.
+    /// Replaces the paths of a host. `None` as the host: the paths for hosts that have no route. Values of equal patterns are tried in the
+    /// order given.
     pub fn set(&mut self, host: Option<&HostPattern>, paths: impl IntoIterator<Item = (PathPattern, T)>) {
         let mut known = Paths::default();
         paths.into_iter().for_each(|(path, target)| known.add(self.folds_paths, path, target));
@@ -136,7 +137,8 @@ impl<T> Table<T> {
         path.with_plain(self.folds_paths, |path| self.find_plain(host, path, fits))
     }
 
-    /// Finds the first value that fits the request, but prefers to one that `yields` any other that fits and is of the same host.
+    /// Finds the first value that fits the request. If that value `yields`, another one of the same host that fits and does not yield is
+    /// preferred.
     pub fn find_yielding(
         &self,
         host: &[u8],
@@ -157,8 +159,8 @@ impl<T> Table<T> {
         other.or(Some(found))
     }
 
-    /// Whether an application that reads the path in another way would take it for a path of another route than `found`. Such a request
-    /// would bypass the other route. `fits` is as it was for the lookup.
+    /// Whether an application that reads the path differently could take it for a path of another route than `found`. Such a request would
+    /// bypass the rules of that route. `fits` must be the same as for the lookup.
     pub fn is_disputed(
         &self,
         host: &[u8],

@@ -19,9 +19,9 @@ pub(super) fn identity_of(file: &File) -> FileIdentity {
 /// The file, and what has become of its last line.
 pub(super) struct LogOutput {
     file: File,
-    /// The last line has no end, because its write failed in the middle.
+    /// The last line has no line break, because its write failed in the middle.
     is_broken: bool,
-    /// It was said that the file cannot be written.
+    /// An error of this file was reported already.
     pub has_complained: bool,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Lost {
 }
 
 impl LogOutput {
-    /// Goes on in this file. If it is the same as before, its last line may have no end.
+    /// Continues in this file. If it is the same file as before, a broken last line is still to be ended.
     pub fn after(before: Option<Self>, file: File) -> Self {
         let is_same = |before: &Self| identity_of(&before.file) == identity_of(&file);
         let is_broken = before.is_some_and(|before| before.is_broken && is_same(&before));
         Self { file, is_broken, has_complained: false }
     }
 
-    /// Writes whole lines. If the line before has no end, it ends first.
+    /// Writes whole lines. Ends a broken line first. The error tells how many lines were lost.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), Lost> {
         if self.is_broken && !piece.is_empty() {
             let ended = self.write_bytes(b"\n").map_err(|(error, _)| error);
@@ -53,8 +53,8 @@ impl LogOutput {
         })
     }
 
-    /// With an error comes the number of bytes that were not written. The pipe may be non-blocking because another process made it so. Then
-    /// this thread waits for room.
+    /// The error comes with the number of bytes that were not written. A pipe may be non-blocking because another process has set that:
+    /// then this thread waits for room.
     fn write_bytes(&self, mut bytes: &[u8]) -> Result<(), (io::Error, usize)> {
         let mut out = &self.file;
         while !bytes.is_empty() {

@@ -57,7 +57,7 @@ impl WriterInner {
             let error: Option<Arc<str>> = error.map(|error| error.to_string().into());
             let mut state = self.lock();
             if state.thread != number {
-                // Another thread goes on, and what was in hand here is counted.
+                // The lines of this thread were counted as dropped when the other thread took over.
                 return;
             }
             let telling = std::mem::take(&mut state.telling);

@@ -23,7 +23,7 @@ pub(super) struct WriterInner {
 #[derive(Default)]
 pub(super) struct WriterState {
     pub waiting: Vec<u8>,
-    /// The number of the thread that writes. One before it is stuck, and ends if it ever goes on.
+    /// The number of the thread that writes. A thread with a lower number is stuck, and ends when it goes on.
     pub thread: u64,
     /// The bytes and the lines that the thread has still to write, and since when it has written nothing.
     pub writing: usize,
@@ -35,9 +35,9 @@ pub(super) struct WriterState {
     pub dropped_in_all: u64,
     /// Why the last lines were dropped, if it was an error.
     pub last_error: Option<Arc<str>>,
-    /// Which file the thread writes to.
+    /// The file to which the thread writes.
     pub at: FileIdentity,
-    /// What the thread writes to from its next lines on.
+    /// The file to which the thread will write its next lines.
     pub replacement: Option<(FileIdentity, File)>,
     /// No further line is taken.
     pub ended: bool,
@@ -57,7 +57,7 @@ impl WriterState {
         self.dropped_in_all += lines;
     }
 
-    /// The next thread writes from now on. What this one has in hand counts as dropped, although its reader may still get it.
+    /// Lets the next thread write. Lines that this thread has in hand count as dropped, although the reader may still get them.
     pub fn hand_over(&mut self) {
         self.thread += 1;
         let lines = std::mem::take(&mut self.writing_lines);

@@ -17,34 +17,35 @@ use crate::proxy::{Connector, Failure, MemberProtocol, TlsFault, descriptors};
 const STREAM_WINDOW: u32 = 128 << 10;
 /// The same for all answers on a connection.
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// How many streams a connection has at most: so many fit into its window if their clients read nothing. One more could wait for room that
-/// these clients never give back.
+/// The most streams of a connection: so many stream windows fit into the window of the connection. With one more, responses that their
+/// clients do not read could fill that window, and the additional stream would wait for room without an end.
 const MOST_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
-/// A body up to this size is sent at once if the window of the connection has room for it. That is at least 64 KiB while nothing is unread.
+/// A body up to this size is sent at once, if the member's window of the connection has room for it. That window is at least 64 KiB while
+/// nothing in it is unread.
 pub(super) const AT_ONCE: usize = 16 << 10;
-/// How many bytes of overhead the frames of all answers on a connection may cost while they wait to be read. The `h2` crate counts up to 256
-/// bytes for a frame. Over it, the connection ends, with the answers of other clients. Our copy of the crate joins short frames, so that no
-/// more than one in about 4 KB counts: all that the window holds cost less than this.
+/// The budget of the `h2` crate for the overhead of DATA frames that wait to be read, in bytes for all responses on a connection. The crate
+/// counts up to 256 bytes for a frame, and beyond the budget it ends the connection, with the responses of other clients. Our copy of the
+/// crate joins short frames, so at most one frame in about 4 KB counts. Then all that the window holds costs less than this.
 const DATA_FRAME_BUDGET: usize = 8 << 20;
-/// How many times our own limit a head may be long for the `h2` crate, which counts 32 bytes more for each field. Our limit refuses one answer.
-/// A head that is several times longer than the crate's, or has more frames than one of that length, ends the connection, with the answers
-/// of other clients. Its length may be in the hand of a client: many apps put the URL of a request into `Location`.
+/// The limit of the `h2` crate on heads, as a multiple of our own limit. Our limit refuses one response. But a head several times longer
+/// than the limit of the crate, or with more frames than one of that length, ends the connection, with the responses of other clients. The
+/// room is needed because the crate counts 32 bytes more for each field, and because a client may control the length: many apps put the URL
+/// of a request into `Location`.
 const HEAD_ROOM: usize = 8;
-/// So many streams that were reset in the last second are remembered, so that frames of them that were on their way are ignored. Many clients
-/// may leave at once.
+/// The most reset streams that are remembered, from the last second, so that their late frames are ignored. Many clients may leave at once.
 const REMEMBERED_RESETS: usize = 1000;
-/// So many tasks at a time open connections for bodies that need one of their own. With fewer, many uploads at once would wait for each other.
-/// With more, each of many short bodies would get a connection, although the others end meanwhile.
+/// The most tasks that open connections at a time for bodies that need one of their own. With fewer, many uploads at once would wait for
+/// each other. With more, each of many short bodies would get a new connection, although a connection becomes free in the meantime.
 const OWN_TURNS: usize = 8;
-/// How long the end of a connection may take after its last use. The `h2` crate first sends what waits, which a member that reads nothing never
-/// takes.
+/// The time limit for the end of a connection after its last use. The `h2` crate first sends what waits, and a member that reads nothing
+/// never takes it.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
 
 pub(in crate::proxy) struct Http2Connections {
     open: Mutex<Vec<Http2Connection>>,
     /// Only one task at a time opens a connection: the others then find room on it.
     turn: Semaphore,
-    /// The same for bodies that find no room there.
+    /// For bodies that need a connection of their own: at most [`OWN_TURNS`] tasks at a time open one.
     own_turns: Semaphore,
     /// How long a connection gets new streams. None: as long as it lasts.
     max_age: Option<Duration>,
@@ -62,16 +63,16 @@ struct Http2Connection {
 pub(in crate::proxy) enum BodyNeed {
     /// There is no body, or the member has it.
     Nothing,
-    /// It has so many bytes, and is sent at once.
+    /// The body has this many bytes, and is sent at once.
     AtOnce(usize),
-    /// It is sent as the member reads it. If the member does not, it takes the whole window.
+    /// The body is sent as the member reads it. A member that does not read lets it fill the whole window.
     AsRead,
 }
 
 /// The load of one connection.
 struct ConnectionLoad {
     streams: usize,
-    /// The bytes of bodies that are sent at once, until they are.
+    /// The bytes of bodies that are sent at once and are not sent yet.
     at_once: usize,
     /// How many bodies are being sent as the member reads them: one at most, if more connections are possible.
     as_read: usize,
@@ -109,14 +110,14 @@ impl Http2Connections {
         let until = Instant::now() + time_limit;
         let turns = if need == BodyNeed::AsRead { &self.own_turns } else { &self.turn };
         let Ok(_turn) = timeout_at(until, turns.acquire()).await else {
-            // Perhaps the request whose turn it is waits for a name server.
+            // The request that opens a connection now may wait for a name server, which says nothing about the member.
             let late = || Failure::Unreachable(Failure::undecided(std::io::ErrorKind::TimedOut.into()));
             return self.share(need).ok_or_else(late);
         };
         if let Some(permit) = self.find(need) {
             return Ok(permit);
         }
-        // The request before this one has found that out.
+        // A request that opened a connection before has learnt that the member does not offer HTTP/2.
         if connector.spoken() != MemberProtocol::Http2 {
             return Err(TlsFault::NoHttp2.with("ALPN"));
         }
@@ -221,7 +222,8 @@ impl Http2Connection {
 }
 
 impl ConnectionLoad {
-    /// Whether such a body can be sent, whatever the member reads of others. `window`: the room that no stream has yet.
+    /// Whether such a body can be sent even if the member does not read other bodies. `window`: the part of the connection's window that no
+    /// stream has reserved.
     fn has_room_for(&self, need: BodyNeed, window: usize) -> bool {
         let bytes = match need {
             BodyNeed::Nothing => return true,

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct SilentEnd(Arc<OnceLock<Error>>);
 
 impl SilentEnd {
-    /// As a read reports it.
+    /// The error in the form in which a read reports it. None: TLS has not ended, or the member had sent something before.
     pub fn error(&self) -> Option<io::Error> {
         Some(io::Error::new(io::ErrorKind::InvalidData, self.0.get()?.clone()))
     }
@@ -42,8 +42,8 @@ impl MemberIo {
         Self { stream, silent_end, has_spoken: false }
     }
 
-    /// A member that refuses the connection says why and closes it at once. A write may then fail before that has been read. So the error
-    /// waits for a read, which is ready at once on a connection that is closed.
+    /// A member that refuses the connection sends the reason and closes the connection at once. A write may then fail before the reason was
+    /// read. So such an error is returned only after a read, which is ready at once on a closed connection.
     fn written<T>(&mut self, outcome: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let is_closed = |error: &io::Error| matches!(error.kind(), BrokenPipe | ConnectionReset);
         if !self.has_spoken && matches!(&outcome, Poll::Ready(Err(error)) if is_closed(error)) {

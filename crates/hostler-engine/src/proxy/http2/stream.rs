@@ -239,7 +239,7 @@ impl MemberStream {
         }
     }
 
-    /// Looks a little way ahead: an answer that has broken off by now is noticed before any of it is passed on.
+    /// Reads the first bytes of the body ahead. So a response that has already broken off is noticed before any of it is passed on.
     pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         let StreamAnswer::Arriving(held, stream) = &mut self.answer else { return Poll::Ready(Ok(())) };
         if held.is_empty() && !stream.is_end_stream() {
@@ -264,9 +264,10 @@ impl MemberStream {
     fn fault(&mut self, error: h2::Error) -> CallError {
         let is_refused =
             error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
-        // The `h2` crate has ended the connection because all answers on it together had too many empty frames. That says nothing of this one.
+        // With this reason the `h2` crate ends a connection whose responses together had too many empty frames. It says nothing about this
+        // response.
         let is_calm = error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
-        // A member that has begun to answer has processed the request, whatever it says.
+        // A member whose response has begun has processed the request, even if it says otherwise.
         let has_begun = !matches!(self.answer, StreamAnswer::Awaited(_));
         // After a GOAWAY, only the streams fail that the member has not processed.
         if !has_begun && (is_refused || error.is_remote() && error.is_go_away()) {
