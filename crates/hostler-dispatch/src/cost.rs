@@ -13,7 +13,7 @@ pub struct SlotCost {
     pub cpu: Option<Duration>,
 }
 
-/// Pays for requests. Called without the pool's lock, when a slot comes back.
+/// Pays for requests. Called without the pool's lock.
 pub trait Payer: Send + Sync {
     /// A request has cost this much. CPU time that the member uses after the end of the request is paid later, in a
     /// cost whose `hold` is zero. `mark` is the value that was given to [`Lease::charge_to`](super::Lease::charge_to).

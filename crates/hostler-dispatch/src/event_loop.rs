@@ -39,7 +39,7 @@ const LIGHT_LASTS: Duration = Duration::from_millis(2);
 /// A request that has waited for this long may go to a member whose loop computes: it is given *ahead* (see [`LoopObservation::ahead`]).
 /// Before that it waits, because another loop may become free and would begin it at once.
 const AHEAD_AFTER: Duration = Duration::from_millis(5);
-/// At most this many requests are given ahead: more than the member had when its loop last waited.
+/// A member gets at most this many requests ahead, above the number that it had when its loop last waited.
 const MOST_AHEAD: usize = 4;
 /// None is given ahead if the member has answered nothing for this time, or for 1.5 times the CPU time of a request if that is longer. Then
 /// its loop computes something long, and may hang.
