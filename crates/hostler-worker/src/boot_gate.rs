@@ -35,7 +35,7 @@ pub(super) enum Turns {
 pub(super) struct BootGate(Arc<GateInner>);
 
 struct GateInner {
-    /// One line for each of [`Turns`]: only its head asks whether it may boot.
+    /// One queue for each of [`Turns`]. Only the first caller in a queue asks whether it may boot.
     lines: [Semaphore; 2],
     boots: Mutex<BootsInProgress>,
     /// A boot has ended.
@@ -52,7 +52,7 @@ struct BootsInProgress {
 struct BootInProgress {
     number: u64,
     kind: Turns,
-    /// Known once the process is started.
+    /// `None` until the process is started. Until then the boot counts as one that computes.
     demand: Option<Demand>,
 }
 
@@ -133,7 +133,7 @@ impl std::fmt::Debug for BootTurn {
 }
 
 impl BootTurn {
-    /// The process that boots. From now on it is seen whether it computes.
+    /// Says which process boots. From now on the gate measures whether this process computes.
     pub fn is_of(&self, pid: u32) {
         let mut boots = self.gate.boots();
         let proc = boots.room.proc().to_owned();

@@ -25,15 +25,15 @@ pub(super) struct Capacity {
     tuner: Arc<ConcurrencyTuner>,
     /// The thread that serves the requests, if it is known.
     thread: Option<ServingThread>,
-    /// The same, open. Or why it is not known.
+    /// The files of this thread in `/proc`, open. Or why they are not.
     main_thread: Result<Arc<MainThread>, String>,
     /// The kernel does not show that the main thread waits for events, so it cannot be observed.
     hidden: AtomicBool,
-    /// Other processes serve the requests: those of a cluster, whose primary waits nearly always.
+    /// Other processes serve the requests: this process is the primary of Node's `cluster`, and its event loop waits nearly always.
     serves_elsewhere: AtomicBool,
     /// With an observed event loop: the present limit of requests at once.
     ceiling: AtomicUsize,
-    /// What was noticed about a number of slots that was set.
+    /// What the status advises about the configured number of slots. `None`: nothing.
     advice: Mutex<Option<String>>,
 }
 
@@ -50,7 +50,7 @@ impl Capacity {
         Self { tuner, thread, main_thread, hidden, serves_elsewhere, ceiling, advice }
     }
 
-    /// Whether it is that of the worker whose requests this thread serves.
+    /// Whether this capacity was made for this thread.
     pub fn is_of(&self, thread: Option<ServingThread>) -> bool {
         self.thread == thread
     }
@@ -67,7 +67,7 @@ impl Capacity {
         membership
     }
 
-    /// Other processes serve the requests. The event loop of this one does not run for them, so it must not decide how many there may be.
+    /// Notes that other processes serve the requests. So the event loop of this process must not decide how many there may be at once.
     pub fn serve_elsewhere(&self) {
         self.serves_elsewhere.store(true, Ordering::Relaxed);
     }
@@ -90,7 +90,7 @@ impl Capacity {
         self.main_thread.as_deref().ok()
     }
 
-    /// For a worker without the preload, which cannot be asked how busy its event loop is: whether it can be observed.
+    /// Notes whether the event loop of a worker without the preload can be observed. Such a worker cannot be asked how busy it is.
     pub fn note_measurable(&self, is_measurable: bool) {
         if is_measurable {
             self.tuner.sees();
@@ -120,7 +120,7 @@ impl Capacity {
         self.ceiling.swap(ceiling, Ordering::Relaxed) != ceiling
     }
 
-    /// Sets what the status shows about a number of slots that was set. Returns whether there was nothing before.
+    /// Sets what the status advises about the configured number of slots. Returns whether there was no advice before.
     fn set_advice(&self, sentence: Option<&str>) -> bool {
         let mut advice = self.advice.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *advice, sentence.map(str::to_owned)).is_none()

@@ -13,15 +13,15 @@ use super::message_sender::MessageSender;
 use super::settings::WorkerSettings;
 use super::vitals::Vitals;
 
-/// How soon to look for an idle moment again, at first ...
+/// The first pause between two looks for an idle moment. It doubles with each look ...
 const GLANCE: Duration = Duration::from_millis(5);
-/// ... and at last, or while no collection is due.
+/// ... up to this. While no collection is due, the pause is always this long.
 const REST: Duration = Duration::from_millis(50);
 /// A worker that does not answer within this time gets requests again: other workers may be even slower.
 const TIME_LIMIT: Duration = Duration::from_millis(250);
 /// A minor collection is due after this many requests. With the pages measured in docs/concepts/gc.md, Node itself
-/// collects at every fifth or sixth request. Asked at every eighth, it spent a tenth less time on that inside requests;
-/// at every second, nearly half.
+/// collects at every fifth or sixth request. Asked at every eighth request, it spent a tenth less time on collections
+/// inside requests; asked at every second, nearly half less.
 const MINOR_EVERY: u64 = 2;
 /// A major collection is due after this many requests, as it takes as long as a slow request ...
 const MAJOR_EVERY: u64 = 500;
@@ -37,8 +37,8 @@ pub(super) struct Collecting<E> {
 }
 
 impl<E: Send + Sync + 'static> Collecting<E> {
-    /// Runs until the member is gone, until the worker has joined again, or until its process can no longer be asked. While nothing is to be
-    /// collected, only the second is noticed.
+    /// Runs until the member is gone, until the worker has joined again, or until its process can no longer be asked. While the setting
+    /// `collect_when_idle` is off, it notices only that the worker has joined again.
     pub async fn attend(mut self, preload: MessageSender, mut collected: mpsc::Receiver<Duration>) {
         let (mut due, mut glance) = (Due::default(), GLANCE);
         loop {

@@ -64,7 +64,7 @@ impl ConcurrencyTuner {
         }
     }
 
-    /// A round of reports is over.
+    /// Whether at least one round of reports is complete.
     pub fn has_reports(&self) -> bool {
         self.lock().controller.last.is_some()
     }
@@ -74,12 +74,12 @@ impl ConcurrencyTuner {
         self.lock().blind
     }
 
-    /// There will be no reports, for this reason.
+    /// Notes that there will be no reports, and why.
     pub fn is_blind(&self, why: &'static str) {
         self.lock().blind = Some(why);
     }
 
-    /// The event loops can be measured after all.
+    /// Notes that the event loops can be measured after all.
     pub fn sees(&self) {
         self.lock().blind = None;
     }
@@ -119,7 +119,7 @@ pub(super) struct Round {
 #[derive(Clone, Debug)]
 struct Controller {
     slots: usize,
-    /// Rounds in a row that wanted more slots; below zero, fewer.
+    /// How many rounds in a row wanted more slots. Negative: how many wanted fewer.
     trend: i32,
     last: Option<Round>,
 }
@@ -147,7 +147,7 @@ impl Controller {
         } else if self.trend >= AGREE {
             wanted.min((STEP * now).max(now + 1.0))
         } else if self.trend <= -AGREE {
-            // A full loop wants as many slots as it has.
+            // In a full loop, `wanted` is only the number of leases that it has, so it is no measure.
             let wanted = if round.utilisation > FULL { 0.0 } else { wanted };
             wanted.max(now / STEP).min(now - 1.0)
         } else {

@@ -4,7 +4,7 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the kernel shows the groups that have one controller, such as `memory`, and which of them is that of this process.
+/// The mount point of the control groups (cgroups) with one controller, such as `memory`, and the path of this process's group below it.
 pub(crate) struct Hierarchy {
     mount: PathBuf,
     /// The path of the own group.
@@ -12,7 +12,7 @@ pub(crate) struct Hierarchy {
     pub is_version_1: bool,
 }
 
-/// The control groups of a process, for its CPU: its own first, then those that hold it. Each may have a limit.
+/// The control groups of a process, for its CPU: its own group first, then the parents of the group. Each may have a limit.
 #[derive(Clone, Debug)]
 pub struct ControlGroups(Vec<CpuGroup>);
 
@@ -33,8 +33,8 @@ pub struct GroupCpu {
 }
 
 impl Hierarchy {
-    /// In version 1 a controller has a hierarchy of its own, or one together with a few others. Version 2 has one for all. A machine may have
-    /// both; then each controller is in one of them.
+    /// In cgroup v1 a controller has a hierarchy of its own, or shares one with a few others. In v2 all controllers share one hierarchy. A
+    /// machine may have both versions; then each controller is in one of them.
     pub fn of(controller: &str, proc: &Path, cgroups: &Path) -> Self {
         let text = read_to_string(proc.join("self/cgroup")).unwrap_or_default();
         // `4:cpu,cpuacct:/path` in version 1, and `0::/path` in version 2.
@@ -47,14 +47,15 @@ impl Hierarchy {
             return Self { mount, path: path.to_owned(), is_version_1: true };
         }
         let path = lines().find(|(names, _)| names.is_empty()).map_or("/", |(_, path)| path);
-        // Beside version 1, its folder is this one.
+        // If v1 is mounted as well, v2 is mounted here.
         let unified = cgroups.join("unified");
         let is_beside = lines().any(|(names, _)| !names.is_empty()) && unified.is_dir();
         let mount = if is_beside { unified } else { cgroups.to_owned() };
         Self { mount, path: path.to_owned(), is_version_1: false }
     }
 
-    /// The folders of the own group and of those that hold it. In a container the path is often that outside of it, and only the top is there.
+    /// The folders of the own group and of its parents, in this order. In a container the path is often the one outside of the container; then
+    /// only the mount point exists.
     pub fn folders(&self) -> Vec<PathBuf> {
         let own = self.mount.join(self.path.trim_start_matches('/'));
         let all = own.ancestors().take_while(|folder| folder.starts_with(&self.mount));
@@ -100,7 +101,7 @@ impl GroupCpu {
         Some(Self { used: cpu_time(&group.accounting)?, limit })
     }
 
-    /// How many CPUs it had left in the seconds since it was read `before`.
+    /// How many CPUs of its limit the group has not used, on average over the `seconds` since the reading `before`.
     pub(crate) fn left_since(self, before: Self, seconds: f64) -> f64 {
         self.limit - self.used.saturating_sub(before.used).as_secs_f64() / seconds
     }

@@ -20,14 +20,14 @@ pub struct ExitWatch {
     tunnels: Unfinished,
 }
 
-/// The requests that the process has not finished: no client waits for them any more, or their answers pause. Or its tunnels.
+/// The requests that the process has not finished although their client has left or their response pauses. Or the tunnels of the process.
 #[derive(Clone, Debug, Default)]
 struct Unfinished(Arc<Mutex<NotedRequests>>);
 
 /// In the order in which they were noted: since when the process has them, and their names for the log.
 type NotedRequests = BTreeMap<u64, (Instant, Arc<str>)>;
 
-/// A request that the process has not finished, or a tunnel. Dropped when it has.
+/// A request that the process has not finished, or a tunnel. Its owner drops it when the request or tunnel has ended.
 #[derive(Debug)]
 pub struct UnfinishedRequest {
     all: Unfinished,
@@ -155,7 +155,7 @@ impl ExitNotifier {
         self.unfinished.oldest()
     }
 
-    /// The same for its tunnels: a message in one of them may be what it hangs over.
+    /// The oldest tunnel of the process, in the same form: the process may hang because of a message in a tunnel.
     pub fn tunnels(&self) -> Option<String> {
         self.tunnels.oldest()
     }
@@ -165,7 +165,7 @@ impl ExitNotifier {
         self.state.send_modify(|state| state.dismissed = true);
     }
 
-    /// Hostler kills the process because it hangs. That counts as its own doing, with any signal.
+    /// Hostler kills the process because it hangs. The cause of the end is then [`ExitCause::Own`], whatever the signal.
     pub fn hangs(&self) {
         self.state.send_modify(|state| state.hung = true);
     }

@@ -53,13 +53,13 @@ pub(super) fn exit_code_of(error: &io::Error) -> u8 {
 
 /// Whether to give up: a worker has failed this often in a row, and no worker has ever worked.
 pub(super) fn is_hopeless(board: &[WorkerStatus], tries: u32) -> bool {
-    // Whatever it does now: also one that hangs or is drained was ready.
+    // The present state does not matter: a worker that hangs or is drained was ready once.
     let works = |status: &WorkerStatus| status.has_worked || status.ready_at.is_some();
     !board.iter().any(works) && board.iter().any(|status| status.failed_boots >= tries)
 }
 
-/// Whether no worker works and one has failed to boot this often in a row, even if workers have worked before. The count of a worker that
-/// has booted since is one of the past.
+/// Whether no worker works and one has failed to boot this often in a row, even if workers have worked before. Only a worker that boots or
+/// waits for its next boot counts.
 pub(super) fn does_not_boot(board: &[WorkerStatus], tries: u32) -> bool {
     use WorkerState::{BackingOff, Booting, OutOfRotation, Ready, Retiring, Standby, Warming};
     let works = |status: &WorkerStatus| matches!(status.state, Ready | Standby | OutOfRotation | Retiring);

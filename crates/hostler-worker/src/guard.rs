@@ -1,8 +1,9 @@
 //! The guard: a small process that ends the workers if Hostler dies without stopping them. This file has both sides. It
 //! knows no workers, only process groups.
 //!
-//! A worker in an infinite loop does not notice a closed channel, and child processes of an app do not run the preload.
-//! So neither is enough. The guard reads lines from its standard input: `dir PATH`, `+PGID`, `-PGID`.
+//! Without a guard, the preload ends its process when the channel to Hostler closes. A worker in an infinite loop does not
+//! notice that, and child processes of an app do not run the preload. The guard reads lines from its standard input:
+//! `dir PATH`, `+PGID`, `-PGID`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -152,7 +153,7 @@ impl Drop for Held {
     }
 }
 
-/// Replaces each guard that dies, until none is needed. Without a guard, the workers still have the closed channel.
+/// Replaces each guard that dies, until none is needed. Until then, workers still end when their channel to Hostler closes.
 async fn relieve(state: Weak<GuardState>) {
     while let Some(pid) = state.upgrade().map(|state| state.held().process.id()) {
         let rest = sleep(REST);

@@ -18,7 +18,7 @@ use super::vitals::Vitals;
 
 /// If a beat comes this much too late, Hostler was held up, not the worker.
 const LATE: Duration = BEAT.saturating_mul(2);
-/// A longer span between two reports shows more of the pause between than of the work.
+/// Two reports with more time between them are not compared: most of that time was a pause without requests.
 const LONG: Duration = BEAT.saturating_mul(4);
 
 /// Asks one worker.

@@ -10,7 +10,7 @@ const AGREE: u32 = 20;
 const IDLE: f64 = 0.5;
 /// In a loop that is busier than this, requests wait inside Node.
 const FULL: f64 = 0.95;
-/// What was noticed is over after this time without another round that shows it: a worker may run for months.
+/// Advice that no round has confirmed for this time is not shown any more: a worker may run for months.
 const LASTS: Duration = Duration::from_secs(600);
 
 /// What was noticed about one worker.
@@ -24,11 +24,11 @@ pub(super) struct Advice {
 #[derive(Debug)]
 struct Noticed {
     sentence: String,
-    /// For this number of slots ...
+    /// The number of slots that the sentence is about. It is dropped when this or `fair` changes.
     slots: usize,
-    /// ... in such a pool.
+    /// Whether the pool was fair.
     fair: bool,
-    /// When it was last so.
+    /// When a round last confirmed it.
     at: Instant,
 }
 
@@ -37,7 +37,7 @@ struct Noticed {
 pub(super) struct AdviceRound {
     /// Its number of slots, as it was set.
     pub slots: usize,
-    /// The share of time that its event loop computed, or was ready to and had no CPU.
+    /// The share of time (0 to 1) in which its event loop computed or waited for a CPU.
     pub utilisation: f64,
     /// How many slots were in use, on average.
     pub leases: f64,
@@ -45,8 +45,8 @@ pub(super) struct AdviceRound {
     pub hold: Duration,
     /// A request had to wait for a slot.
     pub short: bool,
-    /// The pool is fair. With `"auto"` one key may get many requests into a worker that waits first and computes then, so a small number is
-    /// right there, also if it fills the event loop.
+    /// The pool is fair. There, `"auto"` would give many slots to one key whose requests first wait and then compute. So a small number of slots
+    /// is right, even if it fills the event loop.
     pub fair: bool,
 }
 

@@ -9,21 +9,21 @@ const FULL: f64 = 0.9;
 const ROOM: f64 = 0.7;
 /// From this share of `max_memory` on a worker gets fewer requests ...
 const MEMORY_FULL: f64 = 0.9;
-/// ... for so many rounds of half a second. If that does not help, the memory is not that of the requests: the app has taken it for other
-/// things, or V8 keeps it. With fewer requests it would be slow for hours, until it is above the limit and replaced ...
+/// ... but for at most this many rounds of half a second. If the memory is still full then, it is not that of the requests: the app has
+/// taken it for other things, or V8 keeps it. Fewer requests would only make the worker slow until it is over the limit and replaced ...
 const MEMORY_ROUNDS: u32 = 20;
-/// ... and below this share it may be that of the requests again.
+/// ... and the rounds count from zero again once the worker uses less than this share.
 const MEMORY_ROOM: f64 = 0.8;
-/// The factor by which the limit then shrinks.
+/// The new limit when the thread pool or the memory is full: this share of the requests that the worker has.
 const SHRINK: f64 = 0.8;
-/// The factor by which it grows again.
+/// The factor by which the limit grows when the thread pool has room.
 const GROW: usize = 2;
 
 /// The limit.
 #[derive(Debug)]
 pub(super) struct Ceiling {
     requests: usize,
-    /// In how many rounds the memory was full since there was room.
+    /// How many rounds had full memory since it was last below [`MEMORY_ROOM`].
     full_rounds: u32,
 }
 

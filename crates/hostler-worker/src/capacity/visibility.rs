@@ -1,6 +1,6 @@
 //! Whether the kernel shows that the main thread of a worker waits for events. Pure: knows no process.
 
-/// It cannot be observed if this many looks at the sleeping thread in a row have not shown it. One proves nothing on a busy machine.
+/// A thread is hidden if this many looks found it asleep and none has shown that it waits for events. One look proves nothing on a busy machine.
 const UNSEEN: u32 = 10;
 
 /// What the looks at one thread have shown so far.
@@ -8,7 +8,7 @@ const UNSEEN: u32 = 10;
 pub(super) struct ThreadVisibility {
     /// A look has shown that the thread waits for events. This stays so.
     seen: bool,
-    /// Looks at a sleeping thread that have not.
+    /// How many looks found the thread asleep and did not show that it waits for events.
     unseen: u32,
 }
 

@@ -106,8 +106,8 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         }
     }
 
-    /// Keeps requests from a worker that is stopped and has none: they would get no answer. Not if a request waits, so that a worker that stays
-    /// stopped is found out and replaced where others are not enough. `before`: the hold so far.
+    /// Keeps requests from a worker that is stopped (SIGSTOP, a debugger) and has none: they would get no response. While a request waits, the
+    /// worker is not held: it gets the request, counts as hung if it stays stopped, and is replaced. `before`: the hold so far.
     fn hold_if_stopped(
         &self,
         main_thread: &MainThread,

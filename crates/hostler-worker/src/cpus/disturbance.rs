@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A worker that waits for its core for more than this share of the time that it needs is disturbed. Another program of the same weight
-/// takes a half.
+/// A worker is disturbed if it waits for its core for more than this share of the time that it wants to compute. Example: with one other busy
+/// program of the same weight on the core, the share is 0.5.
 const LIMIT: f64 = 0.4;
-/// A worker that did less in a round says nothing.
+/// A worker that wanted to compute for less than this in a round is not counted.
 const LEAST_WORK: Duration = Duration::from_millis(100);
 /// So many disturbed rounds in a row are no accident.
 const ROUNDS: u32 = 3;
-/// The first time without cores of their own. Each further one is twice as long.
+/// How long the workers are without cores of their own at first. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(20 * 60);
-/// After so long without a disturbance, the next pause is a short one again.
+/// If the last pause ended at least this long ago, the next one is as short as the first.
 const FORGET: Duration = Duration::from_secs(10 * 60);
 
 /// What the main thread of a worker did in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuWork {
-    /// It computed.
+    /// How long it computed.
     pub cpu: Duration,
-    /// It could have computed, and waited for a CPU.
+    /// How long it was ready to compute and waited for a CPU.
     pub wait: Duration,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct CpuWish<'a> {
 pub(super) struct Placement {
     /// `None`: all CPUs that Hostler may use.
     pub cpus: Option<CpuList>,
-    /// KillReason, as a sentence. `None` for a place that needs no words.
+    /// Why the worker has these CPUs, as a sentence. `None` if this needs no explanation.
     pub why: Option<String>,
 }
 

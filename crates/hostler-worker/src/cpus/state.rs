@@ -233,7 +233,8 @@ impl User {
         }
     }
 
-    /// Frees what has inherited its CPUs since the last look. `has_changed`: Hostler may use other CPUs than before.
+    /// Gives all CPUs to the threads and programs that have inherited those of the main thread since the last look. `has_changed`: Hostler may
+    /// use other CPUs than before.
     fn tidy(&mut self, allowed: &CpuList, has_changed: bool) {
         match (&self.bound, self.worker.pid) {
             (Some(_), _) if has_changed => self.free(allowed),
@@ -256,8 +257,8 @@ impl User {
     }
 }
 
-/// Whether a process has other CPUs than Hostler gave it: those of the last look, or those that Hostler may use now. They may have changed
-/// since, and without a worker that may be bound there is no look.
+/// Whether a process has chosen its CPUs itself: it has neither those that Hostler might use at the last look (`allowed`) nor those that
+/// Hostler may use now. The two can differ, because without a worker that may be bound there is no look.
 fn has_chosen(pid: u32, allowed: &CpuList) -> bool {
     let has = threads::of(pid);
     has.as_ref() != Some(allowed) && has != threads::own()
