@@ -17,7 +17,7 @@ pub use kind::InspectionKind;
 pub(super) use profile::profile;
 pub(super) use taking::{Inspectable, NotTaken, PreloadReply, Taking};
 
-/// How many events lie unread. Then the worker waits, so a slow reader costs no memory.
+/// How many events may be unread. Beyond that the worker waits, so a slow reader costs no memory.
 const UNREAD: usize = 4;
 
 /// What comes of an inspection. The first event is `Began` or `Refused`; the last one is `Done`, `Failed` or `Refused`.
@@ -83,7 +83,8 @@ pub(super) fn choose(
     Ok(place.task)
 }
 
-/// Shows at once that the worker leaves for a snapshot, so that the next order does not count on it. A worker that refuses shows how it is.
+/// Marks the worker on the board at once as leaving for a snapshot, so that the next order does not count on it. If the worker refuses, its
+/// task publishes its real state.
 pub(super) fn show(board: &mut [WorkerStatus], task: WorkerTaskId, kind: InspectionKind) {
     let is_free = |place: &WorkerStatus| place.state == WorkerState::Ready && place.inspection.is_none();
     let place = board.iter_mut().find(|place| place.task == task && is_free(place));

@@ -9,7 +9,8 @@ use hostler_dispatch::{MemberId, Membership};
 /// Resolves when the last request of a member has ended.
 type LastRequest = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a worker has left. It may have several: one that comes back into rotation with running requests joins again, and leaves again.
+/// The memberships that a worker has left. There may be several: a worker that comes back into rotation while its requests still run joins
+/// again, and may leave again before they end.
 #[derive(Default)]
 pub(super) struct Leaving(Vec<(MemberId, LastRequest)>);
 

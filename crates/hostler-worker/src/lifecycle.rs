@@ -183,7 +183,7 @@ impl Lifecycle {
         }
     }
 
-    /// If Hostler was held up: the state in which the worker has all of its time again.
+    /// The present state with a new, full deadline, if Hostler was held up. `None`: the tick came in time.
     fn with_its_time_again(&self, now: Instant) -> Option<LifecycleState> {
         let is_late = |until: Instant| now >= until + HELD_UP;
         match self.state {
@@ -240,7 +240,7 @@ impl Lifecycle {
             LifecycleState::Diagnosing { .. } => self.kill(KillReason::Hung, now),
             // A request that takes longer would count as hung, or is an endless stream.
             LifecycleState::Retiring { .. } => self.stop(now),
-            // It must serve for a moment, and may not have run.
+            // Hostler was held up, and the successor may not have run either. So its probation begins again.
             LifecycleState::Ready if self.is_late_successor(now) => {
                 self.ready_since = Some(now);
                 vec![]

@@ -38,7 +38,7 @@ pub struct MemoryGroups {
 /// The use and the limit of one group in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMemory {
-    /// Without files in the page cache that nothing has used lately: the kernel can free them at once.
+    /// Bytes in use, without the inactive files of the page cache: the kernel can free those at once.
     pub used: u64,
     /// The most that it may use.
     pub limit: u64,
@@ -82,7 +82,7 @@ impl MemoryGroups {
     }
 }
 
-/// A file with one number. `max` is none.
+/// The number in a file that has only one. `None` for `max` (no limit) and for a missing file.
 fn number(file: &Path) -> Option<u64> {
     read_to_string(file).ok()?.trim().parse().ok()
 }
@@ -101,7 +101,8 @@ pub(super) struct KillCount {
 }
 
 impl KillCount {
-    /// Whether the counter has risen to `now` because of a process that was started when it was at `before`.
+    /// Whether a kill by the kernel explains the death of one process. `before` and `now`: the kernel's counter of kills at the start of the
+    /// process and after its death. A count that has explained one death explains no other.
     pub fn explains(&mut self, before: u64, now: u64) -> bool {
         let known = self.explained.max(before);
         let is_new = now > known;

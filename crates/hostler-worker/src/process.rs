@@ -28,7 +28,7 @@ pub(super) struct Process {
     child: Child,
     group: Pid,
     exit: Option<Exit>,
-    /// Its group was killed after its end, so the number of the group may soon be that of another one.
+    /// The process has ended and its group was killed. It gets no more signals, because another group may soon have its number.
     is_over: bool,
     /// How many processes the kernel had killed because no memory was left, when this one was started.
     pub kills_before: Option<u64>,
@@ -69,8 +69,8 @@ impl Process {
         Pid::from_raw(pid.cast_signed()).is_some_and(|pid| getpgid(Some(pid)) == Ok(self.group))
     }
 
-    /// The group of this process, if it is not the worker's own. Only of a process that the worker has started: one in another PID namespace
-    /// knows itself by the number of another process.
+    /// The group of this process, if it is not the worker's own. `None` also if the worker has not started a process with this number: a process in
+    /// another PID namespace reports a number that is another process here.
     pub fn other_group_of(&self, pid: u32) -> Option<OtherGroup> {
         let group = getpgid(Pid::from_raw(pid.cast_signed())).ok()?;
         let is_other = group != self.group && group != getpgrp() && group != Pid::INIT;
@@ -96,7 +96,7 @@ impl Process {
 
     /// Kills the group, and the groups that its processes have made for what they have started.
     pub fn kill(&self) {
-        // Once its status was asked for, its number may be that of another process.
+        // After the exit status was read, the kernel may give the number to another process.
         let below = if self.exit.is_none() { groups_below(self.pid()) } else { vec![] };
         self.signal(Signal::KILL);
         kill_all(below);
@@ -118,8 +118,8 @@ impl Process {
         exit
     }
 
-    /// A group may be gone already. Its number cannot belong to another group while a member lives, and the last signal
-    /// follows the leader's end at once.
+    /// An error is ignored: the group may be gone. The number cannot belong to another group while a member lives, and the
+    /// last signal is sent directly after the leader's end.
     fn signal(&self, signal: Signal) {
         if !self.is_over {
             let _ = kill_process_group(self.group, signal);
@@ -134,8 +134,8 @@ impl OtherGroup {
         kill_all(below);
     }
 
-    /// The process that Hostler started has ended, and did not wait for the app. If `patient` (a graceful stop), the app is told to stop, as that
-    /// process may not have passed the signal on, and may finish. Otherwise it is killed. The future can be dropped and made again.
+    /// Waits for the end of the app's group when the process that Hostler started has ended. If `patient` (a graceful stop), the group gets SIGTERM
+    /// once, as that process may not have passed it on, and may finish. Otherwise it is killed. The future can be dropped and made again.
     pub async fn ended(&mut self, patient: bool) {
         while !is_gone(self.group) {
             if !patient {
@@ -177,7 +177,7 @@ async fn reap(group: Pid) {
     }
 }
 
-/// Whether the second process has started the first one, or one that has.
+/// Whether `ancestor` is the parent of `pid`, or a parent of that, and so on.
 fn descends_from(mut pid: u32, ancestor: u32) -> bool {
     // No number of a process is 0, so this ends at the first one.
     while let Some(parent) = parent_of(pid).filter(|parent| *parent != 0) {
@@ -202,8 +202,8 @@ pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// The end of a process is reported this much later. A process that takes its place says so over another connection, and what it has said
-/// before that end is heard first.
+/// The end of a process is reported this much later. A process that takes its place reports that over another connection, and that report must
+/// be read first if it was sent before the end.
 const END_GRACE: Duration = Duration::from_millis(50);
 
 /// Reports the end of a process that is not our child.

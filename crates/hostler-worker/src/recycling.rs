@@ -47,7 +47,7 @@ pub(super) enum Reason {
     Memory(u64),
     /// It has had more memory than the limit from its start. Its successor probably needs as much.
     FromStart(u64),
-    /// A heap snapshot of it was taken, and it was to be replaced then.
+    /// A heap snapshot of it was taken, and the operator wants it replaced after that.
     Inspected,
     /// Its app has closed the server, and the process lives.
     NotListening,
@@ -80,7 +80,7 @@ pub(super) fn reason(limits: Recycling, worker_use: WorkerUse) -> Option<Reason>
         .max_requests
         .is_some_and(|limit| worker_use.requests as f64 >= limit as f64 * worker_use.share);
     let age = limits.max_age.is_some_and(|limit| worker_use.age >= limit.mul_f64(worker_use.share));
-    // Last what may have to wait.
+    // `FromStart` comes last: recycling for that reason may have to wait, and another reason need not.
     above
         .filter(|above| !above.is_from_start())
         .or(requests.then_some(Reason::Requests(worker_use.requests)))

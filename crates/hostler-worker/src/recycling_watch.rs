@@ -1,5 +1,5 @@
-//! Finds workers that are due for recycling, and remembers the least memory of each, to tell one that has grown from one that never had less.
-//! Replaces none.
+//! Finds workers that are due for recycling. Remembers the least memory of each, to tell a worker that has grown from one that needed as much
+//! from its start. Replaces no worker.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl RecyclingWatch {
         due
     }
 
-    /// What to tell the operator. Stays until workers are seen that need less.
+    /// The warning for the operator that workers need more than `max_memory` from their start on. It stays until all measured workers need less.
     pub fn heavy_start(&self) -> Option<HeavyStart> {
         self.heavy_start
     }

@@ -6,8 +6,8 @@
 //! besides its spares. If a successor fails, the old worker stays.
 //!
 //! A request that kills workers says nothing about the new code, because old workers die over it as well. So the deaths
-//! of a new worker that was ready end a restart only when it has died [`MOST_LOSSES`] times more often than all old
-//! workers together.
+//! of a new worker that was ready end a restart only when it has more than [`MOST_LOSSES`] deaths more than all old workers
+//! together. Example: 8 deaths of a new worker and 2 of old ones end it.
 
 mod pauses;
 mod place;
@@ -28,10 +28,10 @@ pub(super) use words::{ReplaceCause, RolloutAction, RolloutEvent, WorkerReport, 
 
 /// This many failed boots in a row of a new worker stop the rollout.
 const MOST_FAILED_BOOTS: u32 = 3;
-/// A new worker may die this many times more often than all old workers, after it was ready ...
+/// After it was ready, a new worker may have this many deaths more than all old workers together ...
 const MOST_LOSSES: u32 = 5;
-/// ... and this many times after its probation: it has shown that it works. Also, the fewer old workers are left, the
-/// more of the requests that kill workers go to new ones.
+/// ... and after its probation this many more, because it has shown that it works. Also, the fewer old workers are left,
+/// the more of the requests that kill workers go to new ones.
 const MOST_LOSSES_OF_PROVEN: u32 = 20;
 
 /// The plan of a pool's workers: one place for each wanted worker, the spares, and at most one successor or one worker
@@ -325,7 +325,7 @@ impl Plan {
         self.replace(place, ReplaceCause::Recycled(reason))
     }
 
-    /// An order waits until no other worker is being replaced, but for no pause.
+    /// Begins a replacement that an operator has ordered, if no other is in progress. It does not wait for the pauses of recycling.
     fn obey(&mut self) -> Option<RolloutAction> {
         let waits = self.stopping || self.is_busy();
         let place = if waits { None } else { first_ordered(&mut self.places) };
@@ -339,7 +339,7 @@ impl Plan {
     fn resize(&mut self, count: usize) -> Vec<RolloutAction> {
         let mut actions = vec![];
         if count != self.places.len() {
-            // Their numbers come after those of the workers.
+            // The numbers of spares come after those of the workers, so spares with the old numbers leave.
             let why: Arc<str> = "the number of workers changes".into();
             let spares = self.reserve.dismiss();
             actions.extend(spares.map(|task| RolloutAction::Retire { task, why: why.clone() }));
@@ -358,7 +358,7 @@ impl Plan {
         let dismissed = dismissed.chain(superfluous);
         actions.extend(dismissed.map(|task| RolloutAction::Retire { task, why: why.clone() }));
         if before > 0 && in_rotation(&self.places) == 0 {
-            // They were taken out because others serve.
+            // Only drained workers are left. They were drained because others served, so they come back.
             actions.extend(self.places.iter().map(|place| RolloutAction::Undrain(place.task)));
         }
         actions

@@ -80,7 +80,7 @@ async fn gives_up(taking: &mut Taking) -> bool {
     let pid = taking.process.pid;
     tokio::select! {
         _ = taking.reply(END) => true,
-        // One that has closed its channel has no way to say it, and waits for requests.
+        // A process that has closed its channel cannot report it. If it computes no more, it has given up and waits for requests.
         () = stands_still(pid) => !taking.process.preload.is_open(),
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn profile(taking: Taking, length: Duration, interval: Duration
         },
         None => Err(BLOCKED.to_owned()),
     };
-    // It takes effect when the event loop turns again. Until then only this process knows the inspector's URL.
+    // Node closes its inspector when the event loop turns again. Until then only Hostler knows the inspector's URL.
     if !is_operators {
         taking.process.preload.tell(ToWorker::Uninspect);
     }
@@ -55,12 +55,12 @@ async fn take(
     length: Duration,
     interval: Duration,
 ) -> Result<Vec<u8>, String> {
-    // V8 gives the time of a function that was optimised before the profile to its caller. The stack is exact.
+    // V8 attributes the time of a function that was optimised before the profile began to its caller. The call stack is exact, so it is reported too.
     if let Ok(Some(diagnosis)) = timeout(ANSWER, session.stack()).await {
         taking.progress(format!("it is {diagnosis}")).await?;
     }
     let mut socket = session.socket;
-    // While it is on, each exception of the app costs more.
+    // While the `Runtime` domain is enabled, each exception of the app costs more.
     call(&mut socket, 11, "Runtime.disable", json!({})).await?;
     let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
     call(&mut socket, 21, "Profiler.enable", json!({})).await?;

@@ -39,7 +39,8 @@ impl Lifecycle {
         self.comes_back(now)
     }
 
-    /// It would get requests that it cannot serve. The question where it hangs is of no use, because a stopped process does not answer.
+    /// Kills a worker whose process has stopped during its snapshot: it could not serve requests. It is not asked where it hangs, because a
+    /// stopped process does not answer.
     pub(super) fn stands_still(&mut self, now: Instant) -> Vec<Action> {
         match self.state {
             LifecycleState::Aside { .. } => self.kill(KillReason::Hung, now),
@@ -47,7 +48,7 @@ impl Lifecycle {
         }
     }
 
-    /// A drained worker gets the new end.
+    /// Takes the worker out of rotation until `until` (`None`: until it is put back). A worker that is drained already gets this new end.
     pub(super) fn drained(&mut self, until: Option<Instant>, now: Instant) -> Vec<Action> {
         if !self.can_be_drained() {
             return vec![];
@@ -97,14 +98,14 @@ impl Lifecycle {
         self.comes_back(now)
     }
 
-    /// A snapshot holds up the end of a drain.
+    /// When the worker comes back by itself. `None`: it does not, because a snapshot is being taken or the drain has no end.
     pub(super) fn aside_until(&self) -> Option<Instant> {
         let AsideFor { snapshot, drain, back_by } = self.aside_for;
         let until = drain.map_or(back_by, |drain| drain.until);
         until.filter(|_| !snapshot)
     }
 
-    /// What [`Self::aside_until`] named has come.
+    /// The time that [`Self::aside_until`] returned has come.
     pub(super) fn aside_is_over(&mut self, now: Instant) -> Vec<Action> {
         if self.aside_for.drain.is_some() { self.undrained(now) } else { self.is_back() }
     }

@@ -137,7 +137,7 @@ impl Lifecycle {
         }
     }
 
-    /// It gets SIGTERM at once, and no second one: many apps end at once at that.
+    /// The app cannot hear `"shutdown"`, so it gets SIGTERM now. It gets no second SIGTERM later: many apps end at once at that.
     pub(super) fn is_deaf(&mut self) -> Vec<Action> {
         match self.state {
             LifecycleState::Stopping { term_at: Some(_), kill_at } => {
@@ -148,7 +148,7 @@ impl Lifecycle {
         }
     }
 
-    /// It has all of its time to stop. `hears`: it gets SIGTERM after half of it, because it has heard `"shutdown"`.
+    /// The state with the full `stop_timeout` from `now` on. `hears`: the app has got `"shutdown"`, so SIGTERM follows only after half of that time.
     pub(super) fn stopping(&self, now: Instant, hears: bool) -> LifecycleState {
         let timeout = self.settings.stop_timeout;
         LifecycleState::Stopping { term_at: hears.then(|| now + timeout / 2), kill_at: now + timeout }

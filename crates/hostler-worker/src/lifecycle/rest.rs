@@ -19,7 +19,7 @@ const RESTS: [Duration; 9] = {
     [ms(0), ms(200), ms(500), ms(1_000), ms(2_000), ms(4_000), ms(8_000), ms(16_000), ms(30_000)]
 };
 
-/// Whether a worker that was ready for this long has its earlier crashes forgotten.
+/// Whether the earlier crashes of a worker no longer count after it was ready for this long. `None`: it was never ready.
 pub(crate) fn is_forgiven(ready: Option<Duration>) -> bool {
     ready >= Some(STABLE_AFTER)
 }

@@ -19,20 +19,20 @@ pub(super) struct RecyclingPauses {
     /// Replacements in a row that have failed.
     failed: u32,
     again_at: Option<Instant>,
-    /// Workers of this code that were replaced although they have had too much memory from their start, as their successors will.
+    /// How many workers of this code were replaced because they used too much memory from their start. Their successors will do the same.
     heavy: u32,
     heavy_again_at: Option<Instant>,
 }
 
 impl RecyclingPauses {
-    /// Whether no worker is recycled now for this reason.
+    /// Whether recycling for this reason must wait.
     pub fn hold_up(&self, reason: Reason, now: Instant) -> bool {
         let longest = if reason.gets_no_requests() { PAUSE_WITHOUT_SOCKET } else { Duration::MAX };
         let is_paused = |at: Instant| now < at && at - now <= longest;
         self.again_at.is_some_and(is_paused) || self.is_in_vain(reason, now)
     }
 
-    /// Whether the replacement would not help, and there was one lately.
+    /// Whether a replacement for this reason would not help, and there was such a replacement lately.
     pub fn is_in_vain(&self, reason: Reason, now: Instant) -> bool {
         reason.is_from_start() && self.heavy_again_at.is_some_and(|at| now < at)
     }
@@ -57,7 +57,7 @@ impl RecyclingPauses {
         pause
     }
 
-    /// The next workers have other code or other settings.
+    /// Forgets the replacements that did not help: the next workers have other code or other settings.
     pub fn renew(&mut self) {
         (self.heavy, self.heavy_again_at) = (0, None);
     }

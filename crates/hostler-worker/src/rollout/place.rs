@@ -59,17 +59,17 @@ pub(super) fn first_ordered(places: &mut [WorkerPlace]) -> Option<usize> {
     places.iter_mut().position(|place| std::mem::take(&mut place.ordered))
 }
 
-/// The worker that a restart replaces next, if there are older ones than those of the newest generation. `None`: first a new worker must be
-/// ready again, so that a bad generation does not replace all workers.
+/// The worker that a restart replaces next: one that is missing, or else one of the oldest generation. `None`: all workers are new, or a new
+/// worker must first be ready again, so that a bad generation does not replace all workers.
 pub(super) fn next_outdated(places: &[WorkerPlace], newest: u64) -> Option<usize> {
     let serves = |place: &WorkerPlace| place.ready || place.aside;
-    // One of an earlier restart says nothing about the newest code, and may never get ready.
+    // A worker of an earlier restart is not waited for: it says nothing about the newest code, and may never get ready.
     if places.iter().any(|place| place.release == newest && !serves(place)) {
         return None;
     }
     let oldest = places.iter().map(|place| place.release).min().filter(|oldest| *oldest < newest)?;
     let is_lost = |place: &WorkerPlace| place.release < newest && place.was_ready && !serves(place);
-    // The pool misses such a worker.
+    // A worker that was ready and has died comes first: the pool misses it.
     let lost = places.iter().position(is_lost);
     lost.or_else(|| places.iter().position(|place| place.release == oldest))
 }

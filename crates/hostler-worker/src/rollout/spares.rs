@@ -107,7 +107,8 @@ impl Reserve {
         idle.into_iter().map(|spare| spare.task)
     }
 
-    /// Whether this spare stands in for a missing worker, and no other spare could. Its own successor may not boot, as that worker.
+    /// Whether this spare stands in for a missing worker and no other spare is ready to do so. If it were replaced, its successor might fail to
+    /// boot, like the missing worker.
     pub fn is_indispensable(&self, task: WorkerTaskId) -> bool {
         let stands_in = self.spares.iter().any(|spare| spare.task == task && spare.needed);
         stands_in && !self.spares.iter().any(|spare| spare.ready && !spare.needed)
@@ -123,7 +124,7 @@ impl Reserve {
             // A pool that sleeps has no process at all.
             Spares::Fixed(_) if workers == 0 => 0,
             Spares::Fixed(count) => count,
-            // One in the pool stays until the missing worker is back: its boots may fail for longer than the alarm lasts.
+            // A spare that stands in stays until the missing worker is back: the boots of that worker may fail for longer than the alarm lasts.
             Spares::Auto => usize::from(workers >= FEWEST_FOR_AUTO && (self.is_alarmed(now) || is_needed())),
         }
     }
@@ -168,7 +169,7 @@ impl Reserve {
         let spares = &mut self.spares;
         let outdated = spares.extract_if(.., |spare| !workers.restarting && spare.release < workers.oldest);
         let mut leaving: Vec<_> = outdated.map(|spare| (spare.task, "replaced by a restart")).collect();
-        // One that stood in for a worker when the pool has grown.
+        // A spare that stood in for a worker when the pool grew can have the number of a new worker.
         let namesakes = spares.extract_if(.., |spare| !spare.needed && spare.index <= workers.wanted);
         leaving.extend(namesakes.map(|spare| (spare.task, "the number of workers changes")));
         let surplus = spares.drain(wanted.min(spares.len())..);
