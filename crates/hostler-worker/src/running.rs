@@ -63,7 +63,7 @@ pub(super) struct RunningProcess {
     /// Tasks that stop with the process.
     pub tasks: ProcessTasks,
     output: JoinSet<()>,
-    /// The process that its lines in the log name.
+    /// The number of the process that the log shows with each line of its output.
     shown_pid: Arc<AtomicU32>,
     /// The process that listens, once it is known.
     listener: Option<u32>,
@@ -71,17 +71,17 @@ pub(super) struct RunningProcess {
     other_group: Option<OtherGroup>,
     /// The claim of the server that gets the requests.
     claim: Option<ListenClaim>,
-    /// A helper of the app, perhaps: it waits whether the app itself listens.
+    /// The claim of a process that may only be a helper of the app. It waits in case the app itself listens.
     waiting: Option<(ListenClaim, MessageSender)>,
     /// The process that listens is gone.
     claim_lost: bool,
-    /// Waits whether a closed server listens again.
+    /// The task that checks whether a closed server listens again.
     listen_check: Option<AbortHandle>,
     /// The folder of its socket.
     folder: Arc<RuntimeFolder>,
-    /// Looks whether its socket is still there.
+    /// The task that checks whether the socket is still at its path.
     presence: Option<AbortHandle>,
-    /// Asks for its health path or its warm-up paths, before it is ready.
+    /// The task that requests the health path or the warm-up paths until the worker is ready.
     asking: Option<AbortHandle>,
     /// The log says that it does not listen any more.
     pub deafness_told: bool,

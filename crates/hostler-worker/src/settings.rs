@@ -30,7 +30,7 @@ pub struct WorkerSettings {
     pub count: usize,
     /// The least number of workers, if it is not `count`: Hostler finds the number between. 0: the pool may sleep.
     pub least: Option<usize>,
-    /// How long workers must not be needed until there are fewer.
+    /// How long the pool must need fewer workers before it shrinks.
     pub shrink_after: Duration,
     /// The number of spares.
     pub spares: Spares,

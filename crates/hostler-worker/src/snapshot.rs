@@ -157,7 +157,7 @@ pub struct WorkerSnapshot {
     pub memory: Option<u64>,
     /// The number of its member in the pool.
     pub member: Option<MemberId>,
-    /// Requests that its process got as members that have left the pool. A drain and a heap snapshot end a member, and not the process.
+    /// Requests that its process got under earlier memberships. A drain or a heap snapshot ends the membership, and the process goes on.
     #[serde(skip)]
     pub earlier_requests: u64,
 }

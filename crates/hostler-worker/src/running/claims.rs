@@ -16,13 +16,13 @@ use crate::process_end::is_alive;
 use crate::settings::WorkerAddress;
 use crate::spawn::AppBinding;
 
-/// How long a process that another one of the app has started waits, because that one may be the app and listen later. Most apps listen
-/// within this time, and a program that only starts the app costs a pool this once.
+/// How long the claim of a helper waits. A helper was started by another process of the app, and that process may be the app itself and listen
+/// later. Most apps listen within this time. If that process only starts the app, the pool loses this time once.
 const HELPER_WAIT: Duration = Duration::from_secs(5);
 
 impl RunningProcess {
-    /// A process reports where it listens. An app may close its server and listen again elsewhere. `Err`: it may be a helper of the app,
-    /// so it waits, and the operator should know this. Otherwise returns whether the address is new.
+    /// A process reports where it listens. An app may close its server and listen again elsewhere. Returns whether the address is new. `Err`: the
+    /// process may be a helper of the app, so its claim waits; the text is for the operator.
     pub fn listens(
         &mut self,
         claim: ListenClaim,
@@ -54,7 +54,8 @@ impl RunningProcess {
         }
     }
 
-    /// No better claim has come. The process may be in a group of its own (`detached`). Returns whether the address is new.
+    /// The wait of claim `nth` is over, so it is adopted unless a better one has come. The process may be in a group of its own (`detached`).
+    /// Returns whether the address is new.
     pub fn has_waited(&mut self, nth: u32) -> bool {
         match self.waiting.take_if(|(claim, _)| claim.nth == nth) {
             Some((claim, preload)) if is_alive(claim.pid) => self.adopt(claim, preload),
@@ -104,8 +105,8 @@ impl RunningProcess {
         self.claim.is_some_and(|claim| claim.helper)
     }
 
-    /// The app has closed its server. If it does not listen again in time, the worker task is told, again and again. While it boots, a server
-    /// may be there only to find out whether a port is free, or to answer until the app is ready, and the app's own may follow late.
+    /// Process `pid` has closed its server. If nothing listens again in time, the worker task is told, every [`REOPENING`]. During the boot, the
+    /// time is the rest of `start_timeout`: a first server may only test whether a port is free, or answer until the app's own server listens.
     pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
         self.waiting.take_if(|(claim, _)| claim.pid == pid);
         if self.listener != Some(pid) || self.listen_check.is_some() {

@@ -11,7 +11,7 @@ const NO_SERVER: &str = "if it needs longer, for example for a migration of its 
                          use bind = \"port\"";
 
 impl RunningProcess {
-    /// The server of the app that Hostler does not use. A process without a channel to Hostler has printed that.
+    /// The warning about a server of the app that Hostler does not use. A process without a channel to Hostler has printed it.
     pub fn obstacle(&self) -> Option<String> {
         let printed = || self.tail.last_warning_of_preload();
         self.unused_server.clone().or_else(printed).filter(|_| self.address.is_none())
@@ -56,7 +56,7 @@ impl RunningProcess {
 
     fn hung(&self, settings: &WorkerSettings) -> String {
         let (unfinished, tunnels) = (self.exit_notifier.unfinished(), self.exit_notifier.tunnels());
-        // A request that takes long is in no tunnel.
+        // If one request has taken too long, the tunnels are not the cause.
         let tunnels = tunnels.filter(|_| self.silent);
         let what = match (self.silent, &tunnels) {
             (true, None) => "it has requests, and its event loop has not turned for",

@@ -13,13 +13,13 @@ use crate::settings::WorkerAddress;
 const LOOK: Duration = Duration::from_secs(1);
 
 impl RunningProcess {
-    /// Begins to look, since the address is new. Reports a socket that is gone again and again.
+    /// Begins to check the socket at the new address. Reports a missing socket at each check.
     pub fn watch_socket(&mut self) {
         if let Some(before) = self.presence.take() {
             before.abort();
         }
         let Some(WorkerAddress::Unix(path)) = self.address.clone() else { return };
-        // The folder is removed with its last owner, which may be this process, and no later.
+        // A weak reference: the folder is removed with its last owner, and this task must not delay that.
         let (folder, news_sender) = (Arc::downgrade(&self.folder), self.news_sender.clone());
         self.presence = Some(self.tasks.spawn(async move {
             let mut missing_since = None;
@@ -48,7 +48,8 @@ impl RunningProcess {
     }
 }
 
-/// How long a socket may be missing: less than two looks. A cluster whose last process has died has none until the next one has booted.
+/// A socket that is missing for this long counts as gone: in two looks in a row. A cluster whose last process has died has no socket until its
+/// next process has booted.
 fn patience(has_cluster: bool, start_timeout: Duration) -> Duration {
     if has_cluster { start_timeout.max(LOOK) } else { LOOK }
 }

@@ -18,7 +18,8 @@ pub(super) const REOPENING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_secs(1);
 
 impl RunningProcess {
-    /// Begins to look, since the worker has joined. While it boots, its first server may be there only until the app is ready.
+    /// Begins to check the port when the worker has joined. A closed port counts only after `start_timeout`: until then, a first server may listen
+    /// only until the app is ready.
     pub fn watch_port<E: Send + Sync + 'static>(&mut self, gauge: Gauge<E>, start_timeout: Duration) {
         let Some(WorkerAddress::Tcp(address)) = self.address else { return };
         let boots_until = self.started + start_timeout;
@@ -26,8 +27,8 @@ impl RunningProcess {
     }
 }
 
-/// Runs until the member has left: its worker may serve at another address then. Connects only if a request has found nothing there, so that an
-/// app that works gets no connections without a request. A closed port is reported again and again.
+/// Runs until the member has left: its worker may serve at another address then. Connects only after a request could not connect, so that a
+/// working app gets no connections without a request. Reports a closed port at each look.
 async fn watch<E>(gauge: Gauge<E>, address: SocketAddr, boots_until: Instant, news_sender: NewsSender) {
     let (address, mut closed_since) = (WorkerAddress::Tcp(address), None);
     loop {
@@ -44,8 +45,8 @@ async fn watch<E>(gauge: Gauge<E>, address: SocketAddr, boots_until: Instant, ne
     }
 }
 
-/// Whether nothing listens there. An app that is too busy to accept connections listens, and that Hostler has no file descriptor left shows
-/// nothing.
+/// Whether nothing listens at the address: the connection is refused, or there is no such socket. Other errors do not count: the app may be too
+/// busy to accept connections, or Hostler may have no file descriptor left.
 pub(super) async fn is_closed(address: &WorkerAddress) -> bool {
     let failure = match address {
         WorkerAddress::Unix(path) => UnixStream::connect(path).await.err(),

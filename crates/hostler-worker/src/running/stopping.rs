@@ -1,13 +1,13 @@
-//! Tells the processes of a worker to stop, and waits for their end. Decides not when.
+//! Tells the processes of a worker to stop, and waits for their end. Does not decide when.
 
 use super::RunningProcess;
 use crate::process::Exit;
 use crate::spawn::AppBinding;
 
 impl RunningProcess {
-    /// npm and the like pass a signal on to the app, and many apps end at once at a second one. So an app that another process has started gets
-    /// it alone, and the others when the app has ended. The processes of a cluster may rely on getting it all at once, and one that may be a helper
-    /// has perhaps been started by the app.
+    /// Sends SIGTERM. Many apps end at once at a second one, and npm passes on the one that it gets. So an app that another process has started
+    /// gets it first, and the rest of the group when the app has ended. In a cluster all processes get it together, as they may rely on that; so do
+    /// all if the server's process may be a helper, because the app may be its parent.
     pub fn terminate(&mut self) {
         let is_behind_another = |pid: &u32| *pid != self.process.pid() && self.process.includes(*pid);
         let is_alone = !self.has_cluster && !self.is_helper();

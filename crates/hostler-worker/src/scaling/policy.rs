@@ -27,8 +27,8 @@ const DRAINS: f64 = 0.9;
 const SETTLES: Duration = Duration::from_secs(2);
 /// A growth has helped if the pool serves this share of the possible additional requests.
 const LEAST_HELP: f64 = 0.25;
-/// After a growth that did not help, the pool does not grow again for this time. A pool that was never short of workers for so long after
-/// its growth was helped by it.
+/// After a growth that did not help, the pool does not grow again for this time. If the pool was not short of workers for this time after a
+/// growth, the growth has helped.
 const HELD: Duration = Duration::from_secs(60);
 /// With less free CPU than this, in cores, another worker would only take it from the others.
 const LEAST_CPU: f64 = 0.25;
@@ -62,7 +62,7 @@ pub struct ScalingLook {
     pub failed_last: usize,
     /// The pool restarts. Meanwhile its number of workers does not change.
     pub restarting: bool,
-    /// How long the oldest request has waited that another worker could serve.
+    /// How long the oldest of those requests has waited that another worker could serve.
     pub wait: Duration,
     /// There is a request or a tunnel, or there was one since the last look.
     pub used: bool,
@@ -70,7 +70,7 @@ pub struct ScalingLook {
     pub load: f64,
     /// How many requests have got a slot so far.
     pub granted: u64,
-    /// The worker that would go first has no request and no tunnel.
+    /// The worker that the pool would stop first has no request and no tunnel.
     pub last_is_idle: bool,
     /// How much CPU is free, in cores.
     pub free_cpu: f64,
@@ -214,7 +214,7 @@ impl ScalingPolicy {
         *self = Self { held_until: self.held_until, ..Self::new(now) };
     }
 
-    /// Another pool needs the memory: what to do if this pool has no request.
+    /// What to do when another pool needs the memory: shrink to the least number of workers if this pool has no request, otherwise stay.
     pub fn evicted(
         &mut self,
         limits: ScalingLimits,

@@ -60,7 +60,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     pub(super) fn ask_turn(&mut self) {
-        // Of a pool that has slept, no other worker is left that shows it.
+        // After a pool has slept, no other worker is left whose status shows that the app has worked.
         self.status.has_worked |= self.shared.has_worked();
         self.status.generation = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
         let (context, news_sender) =
@@ -95,8 +95,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// The newest settings. But while a restart replaces another program, the paths and the time of its boot are its own: the newest ones
-    /// are for its successor.
+    /// The newest settings. But if they would boot the worker differently, its health path, warm-up paths and start_timeout stay those of its own
+    /// boot: the newest ones are for its successor.
     pub(super) fn settings_of_life(&self) -> Arc<WorkerSettings> {
         let newest = Arc::clone(&self.settings.borrow());
         match &self.booted_with {

@@ -75,7 +75,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             capacity.apply(&membership.gauge(), settings.slots);
         }
         self.status.slots = settings.slots;
-        // What needs no boot holds for this process, and for its next boot.
+        // Settings that need no new boot apply to this process and to its next boot.
         for own in [&mut self.booted_with, &mut self.known_good].into_iter().flatten() {
             if own.boots_like(&settings) {
                 *own = Arc::clone(&settings);
@@ -139,7 +139,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         LifecycleEvent::Exited(self.death(exit))
     }
 
-    /// The kernel says only that it was killed, so its counter is asked.
+    /// Why the kernel has killed the process, if no memory was left. The exit status shows only SIGKILL, so the kernel's counter of kills decides.
     fn killed_for_memory(&self, exit: Exit, before: Option<u64>) -> Option<String> {
         let is_ours = matches!(self.life.state(), LifecycleState::Killed { .. });
         // A shell or npm exits with 137 if its child was killed.
@@ -298,7 +298,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         heard
     }
 
-    /// Another process or thread may serve the requests now at the same address. The event loop of the one before does not run for them.
+    /// If another process or thread serves the requests at the same address now, joins the pool again with the event loop of that thread.
     fn observe_the_serving_thread(&mut self) {
         let thread = self.running.as_ref().and_then(RunningProcess::serving_thread);
         let is_of_another = |capacity: &Arc<Capacity>| !capacity.is_of(thread);
@@ -323,7 +323,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// Requests reach it no more. If it is leaving anyway, that is in order.
+    /// No new request reaches the worker. Warns once, and reports it each time. A worker that is leaving anyway needs neither.
     fn gets_no_requests(&mut self, why: Reason) {
         let is_wanted = matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby);
         let Some(running) = self.running.as_mut().filter(|_| is_wanted) else { return };
@@ -351,7 +351,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         Some(LifecycleEvent::Listening)
     }
 
-    /// What has begun at its address before begins again at the new one: the server there may be another one, or closed.
+    /// Joins the pool, asks for the health path or warms up again, whichever was done last at the old address: the server there may be another
+    /// one, or closed.
     fn is_at_a_new_address(&mut self) {
         if self.membership.is_some() {
             self.join();
