@@ -22,28 +22,28 @@ pub(super) const PIECE: usize = 64 * 1024;
 /// The member waits for a client that takes `FAST` bytes in `MOMENT`: writing to a disk and reading again would cost more than the wait.
 const FAST: u64 = 1 << 20;
 const MOMENT: Duration = Duration::from_millis(200);
-/// A client's system acknowledges in steps, on loopback of 64 KB and more. A step counts as progress for the time that a client needs at
-/// this rate, in bytes per second, but for one and a half `send_timeout` at most.
+/// The client's kernel acknowledges bytes in steps, on loopback of 64 KB and more. A step makes `send_timeout` longer by the time that the step
+/// takes at this rate, in bytes per second, but by one and a half `send_timeout` at most.
 const STEP_RATE: u64 = 1024;
-/// A worker waits for a client that takes something within this many milliseconds.
+/// A client that holds up a worker, or holds memory of the cache, is too slow if it takes nothing for this many milliseconds.
 const MOST_HELD: u64 = 10_000;
 
 /// The part of an answer that a slow client has not taken. A client that keeps up has none.
 pub(super) struct AnswerBuffer {
     memory: Reservation,
     spill: Option<Box<Spill>>,
-    /// Whether the spool had no room for what has no room in memory.
+    /// Whether there was room for more bytes neither in memory nor in the spool.
     is_crowded: bool,
     pace: TransferRate,
-    /// How fast it takes while a worker waits for it, and since when it has taken nothing then.
+    /// How fast the client takes bytes while it holds a [`HeldResource`], and since when it has taken none then.
     slot_pace: TransferRate,
     idle_since: Option<u64>,
     /// The bytes that were taken at the last check: on the whole connection, and of this answer.
     seen: u64,
     seen_own: u64,
-    /// The bytes of this answer that were taken when that last counted as progress.
+    /// How many bytes of this response the client had taken when that last counted as progress.
     mark: u64,
-    /// For how long the last step counts as progress.
+    /// By how much the last step makes `send_timeout` longer. See [`STEP_RATE`].
     step: Duration,
     /// When the memory became full, and how many bytes were taken by then.
     full_since: Option<(u64, u64)>,
@@ -160,7 +160,7 @@ impl AnswerBuffer {
         self.begin_file(kind, progress, &account())
     }
 
-    /// Begins the file if the spool has room. An empty file would be dropped at the next look, and it would not be known that there is no room.
+    /// Begins the file, but only if the spool has room: an empty file would be dropped at the next look, and with it the fact that there is no room.
     fn begin_file(&mut self, kind: BufferKind, progress: &Progress, account: &SpoolAccount) -> BufferPlace {
         let mut spill = Box::new(Spill::new(account));
         let place = room_of(&mut spill, kind);

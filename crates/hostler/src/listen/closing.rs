@@ -24,8 +24,8 @@ impl Http1Client {
         has_closed && self.taken == self.inbox.len()
     }
 
-    /// Whether a client that had closed its side before its answer began has left, too. If it has the whole answer, this is its last one,
-    /// so our side is closed: when the connection is gone, the client's kernel has taken all, or has reset it. `by`: the side that broke it off.
+    /// Whether a client that closed its side before its response began has reset the connection. A whole response is the last one, so Hostler closes
+    /// its side and waits until the connection is gone: taken or reset by the client. `by`: the side that broke off a response that is not whole.
     pub async fn has_reset(&mut self, delivered: Delivered, by: Option<&str>) -> bool {
         if delivered == Delivered::Aborted {
             return by == Some("client") && self.stream.is_disconnected();

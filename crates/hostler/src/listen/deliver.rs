@@ -41,7 +41,7 @@ pub(super) async fn deliver<S: AnswerSink>(
     exchange.log_facts.status = body.head().status;
     let head = sink.put_head(body.head(), exchange, framing);
     let endless = body.is_endless();
-    // Both sides may talk for long, as in a call of gRPC whose messages stream both ways: then a client that is silent is not late.
+    // Request and response stream at the same time, as in a bidirectional gRPC call: then a silent client is not late.
     let body_may_pause = exchange.length == BodyLength::Chunked && body.is_uploading();
     if body_may_pause {
         sink.let_body_pause();
@@ -263,16 +263,16 @@ impl<S: AnswerSink> Transfer<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the answer has gone on since the last look, although nothing has come for the client: the member has taken some of the request, or a
-    /// body of which the client wants a later part has come nearer to it. None if the member has taken all that the client has sent, and waits for
-    /// the rest: the answer may pause meanwhile, because the client may not.
+    /// Whether something has moved since the last look although no byte has come for the client: the member has taken some of the request, or more of
+    /// a body has come of which the client wants a later range. None: the member has taken all that the client has sent and waits for the rest. Then
+    /// it is the client that is late, and the response may pause.
     fn has_gone_on(&mut self) -> Option<bool> {
         let Some(body) = &self.body else { return Some(false) };
         let past = body.gone_past(self.body_may_pause)?;
         Some(std::mem::replace(&mut self.gone_past, past) != past)
     }
 
-    /// Ready if the answer has paused for too long. `goes_on`: it has paused already. An answer without end has a limit of its own.
+    /// Ready if the response has paused for too long. `goes_on`: the pause had begun before and goes on. A response without end has a limit of its own.
     fn poll_pause(
         &mut self,
         cx: &mut Context<'_>,

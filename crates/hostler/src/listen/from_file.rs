@@ -9,7 +9,7 @@ use tokio::task::coop;
 use super::response_body::ResponseBody;
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
-/// How much of a file is copied behind the head of its answer: one packet more would cost more.
+/// How many bytes of a file are copied behind the head of its response. That costs less than a packet for the head alone.
 const WITH_HEAD: usize = 16 * 1024;
 
 impl<S: AnswerSink> Transfer<S> {
@@ -42,13 +42,13 @@ impl<S: AnswerSink> Transfer<S> {
             Poll::Ready(Err(error)) if is_of_client(error.kind()) => {
                 return Some(Poll::Ready(Err(DeliveryError::Client(None))));
             }
-            // What is wrong with the file shows when it is read.
+            // The file has become shorter, or has an error. The read that follows shows which.
             Poll::Ready(_) => {
                 source.sent_from_file(None);
                 return None;
             }
             Poll::Pending => {
-                // Without budget, the turn of this task is over, and the client may take more.
+                // If this task has no budget left, only its turn is over, and the client is not behind.
                 (self.is_behind, self.was_full) = (coop::has_budget_remaining(), false);
                 return Some(Poll::Pending);
             }

@@ -1,7 +1,7 @@
 //! Refusals for calls of gRPC: an answer without a body whose head has the status of the call. Knows no connection.
 //!
-//! Without it a client of gRPC makes a status of that of HTTP, and says only that it was unexpected: of a timeout (504) it says that the server
-//! is unavailable, and may send the call again, although the app has it.
+//! Without it, a gRPC client derives the status of the call from the HTTP status. Example: it would report a timeout (504) as UNAVAILABLE, and might
+//! send the call again although the app has it.
 
 use std::fmt::Write as _;
 

@@ -21,7 +21,7 @@ use super::{ListenerKind, Settings};
 /// A connection that is ready for requests.
 pub(super) struct ReadyConnection {
     pub stream: Stream,
-    /// Those of its TLS handshake, if it had one.
+    /// The settings for this connection. With TLS, those that its handshake has used.
     pub settings: Arc<Settings>,
     pub origin: ConnectionOrigin,
     /// Whether ALPN has chosen HTTP/2.

@@ -94,8 +94,8 @@ pub(super) fn new_age(exchange: &Exchange) -> Option<u64> {
     exchange.log_facts.age.filter(|_| exchange.to_client.keeps(b"age"))
 }
 
-/// What our cache did, as the last member of `Cache-Status` (RFC 9211), unless the route removes that field. A refusal has the line too, but
-/// it is none of its own fields, which no route removes.
+/// What our cache did, as the last member of `Cache-Status` (RFC 9211), unless the route removes that field. This is so for a refusal, too: the
+/// line is not one of the refusal's own fields, which no route removes.
 pub(super) fn cache_status(exchange: &Exchange) -> Option<CacheStatus> {
     exchange.log_facts.cache.filter(|_| !exchange.to_client.replaces(CACHE_STATUS.as_bytes()))
 }

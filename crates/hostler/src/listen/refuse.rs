@@ -34,7 +34,7 @@ pub(super) async fn refuse<S: AnswerSink>(
     match answer {
         Some((head, body)) => {
             let delivered = deliver_whole(sink, exchange, &head, body, facts.closes).await;
-            // A call of gRPC got a 200. The log and the counters know what it stands for.
+            // A refused gRPC call gets the HTTP status 200. The log and the counters get the status that it stands for.
             if head.status == 200 && exchange.log_facts.status == 200 {
                 exchange.log_facts.status = facts.status;
             }

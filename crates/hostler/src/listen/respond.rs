@@ -39,8 +39,8 @@ impl Shard {
         self.gateway.answer(exchange, client, self.index).await
     }
 
-    /// As [`Settings::answer_early`]. If client certificates are asked for only since this connection began, members may believe now what its
-    /// client says of one, so the current settings count.
+    /// As [`Settings::answer_early`]. If other client certificates are accepted since this connection began, the current settings count: members may
+    /// trust the certificate field (RFC 9440) now, and this client may have sent one itself.
     fn answer_early(&self, settings: &Settings, exchange: &mut Exchange) -> Option<Whole> {
         match settings.are_outdated() {
             true => self.settings.load().answer_early(exchange, &self.gateway),

@@ -36,7 +36,7 @@ pub(super) enum AnswerOrigin {
     Shared(Box<SharedBody>),
 }
 
-/// What is other than in the answer as it came: it is encoded, or its head says that the encoding varies.
+/// How the response differs from the one that came: its body is encoded, or only its head names the encoding in `Vary`.
 struct AnswerEncoding {
     head: ResponseHead,
     /// None if there is no body to encode, or if it is sent as it is.
@@ -199,7 +199,7 @@ impl ResponseBody {
         }
     }
 
-    /// How many bytes of the request the member has taken, or have come of a body of which the client may want a later part. None: the client is late.
+    /// Progress without a byte for the client: bytes of the request taken by the member, or bytes of a shared body that have come. None: the client is late.
     pub fn gone_past(&self, body_may_pause: bool) -> Option<usize> {
         match &self.origin {
             AnswerOrigin::Member(call) => call.taken_by_member(body_may_pause),
@@ -218,12 +218,12 @@ impl ResponseBody {
         self.call()?.note_unfinished(request_name(exchange)?)
     }
 
-    /// Ready when the body is a stream that ends now, although its member goes on. Its end is the next piece.
+    /// Ready when Hostler ends the body, a stream that its member would continue. The next piece is then its end.
     pub fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.call().map_or(Poll::Pending, |call| call.poll_stream_end(cx))
     }
 
-    /// Whether the body goes on until one side ends it. The gateway has looked at the head of a member's answer, and made a stream of it then.
+    /// Whether the body is a stream, which goes on until one side ends it. The gateway has decided this by the head of the member's response.
     pub fn is_endless(&self) -> bool {
         matches!(&self.origin, AnswerOrigin::Member(call) if call.is_stream())
     }

@@ -29,8 +29,8 @@ impl ShortSilence {
         Self { began, is_short }
     }
 
-    /// Something has come that is no request, after the memory was freed. `silence` is due when it is to be freed again. The connection is
-    /// idle since the same time as before.
+    /// After the memory was freed, bytes have come that are no request, and they need the memory again. `silence` is due when it is to be freed
+    /// again. The idle time still counts from the same moment.
     pub fn begin_again(&mut self, silence: &Deadline) {
         silence.set_roughly_after(KEPT);
         self.is_short = true;

@@ -213,7 +213,7 @@ impl Spill {
         } else if outcome.is_ok() {
             self.end += bytes.len() as u64;
         } else {
-            // The disk is full: these bytes go to the client from memory, and no more are taken until then.
+            // The disk is full: these bytes go to the client from memory, and no others are accepted before that.
             self.has_failed = true;
             bytes.append(&mut self.staged);
             self.staged = bytes;

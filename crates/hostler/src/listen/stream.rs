@@ -11,8 +11,8 @@ use super::tunnel;
 pub(super) fn begin(body: &mut ResponseBody, is_repeatable: bool, connections: &Arc<Connections>) -> bool {
     let Some(call) = body.call().filter(|call| call.is_stream()) else { return false };
     call.count_stream(connections);
-    // The client of a GET can ask again. Another request, such as a POST to a language model, has this answer only once: its stream has
-    // the time of a request to end by itself.
+    // The client of a GET can send it again. The response to another request, such as a POST to a language model, comes only once: its
+    // stream has the time of a request to end by itself.
     if is_repeatable {
         let all = connections.clone();
         call.end_stream_with_member(connections.is_ending(), move || tunnel::delay(&all));

@@ -216,7 +216,7 @@ impl<S: AnswerSink> Transfer<S> {
     pub fn place(&mut self, cx: &mut Context<'_>, sink: &mut S, kind: BufferKind) -> BufferPlace {
         let is_stored = self.body.as_ref().is_some_and(ResponseBody::is_stored);
         let (unsent, limit) = (sink.unsent(), limit(sink.settings(), is_stored));
-        // A member waits for the readers of a body that has become too large for the cache, so that is taken as one of a member.
+        // A body that has become too large for the cache is `Stored` here, like one of a member: a member waits for its readers.
         if is_stored
             && !S::READS_AHEAD
             && self.body.as_ref().map(ResponseBody::kind) == Some(BufferKind::Ready)
@@ -272,7 +272,7 @@ impl<S: AnswerSink> Transfer<S> {
         let kind = response_body::kind_of(self.body.as_ref(), exchange);
         let ended = self.body.is_none();
         let buffer = self.buffer.get_or_insert_with(|| sink.new_buffer());
-        // With an empty outbox its bytes may be in the buffers of the connection, and no room for more.
+        // No bytes wait in memory, but they may still be in the buffers of the connection, and the spool may be full. Then the member waits.
         let holds_up = sent && self.was_full && kind == BufferKind::Stored && buffer.is_full();
         if sent && !holds_up {
             buffer.rest(&progress, &sink.settings().send_limits, sink.refusal_to_read());
@@ -305,26 +305,26 @@ impl<S: AnswerSink> Transfer<S> {
         Ok(false)
     }
 
-    /// Takes the rest of a body in memory back from a client that does not take it, if no other part of Hostler has the body. From here on it is delivered
-    /// as one that a member has sent: what has no room in memory goes to a file.
+    /// Takes the unsent rest of a body in memory back from a slow client, if no other part of Hostler has the body. From here on the rest is delivered
+    /// like a body of a member: what has no room in memory goes to a file.
     fn has_taken_back(&mut self, sink: &mut S, exchange: &mut Exchange) -> bool {
-        // The client may keep so much.
+        // Each client may hold this much.
         if self.body.is_some() || exchange.log_facts.bytes_out <= LEAST as u64 {
             return false;
         }
         let rest = sink.unsent_shared();
-        // What others have too is counted there. A route that streams keeps nothing in a file.
+        // A body that other parts have too is counted by them. A route that streams keeps nothing in a file.
         if exchange.streams || !rest.is_unique() {
             return false;
         }
         let rest = std::mem::take(rest);
         if rest.len() <= LEAST {
-            // It may keep these bytes, too, but not the whole body of which they are the rest.
+            // The client may hold these bytes, but as a copy: otherwise the whole body would stay in memory.
             sink.outbox().extend_from_slice(&rest);
             return false;
         }
         exchange.log_facts.bytes_out -= rest.len() as u64;
-        // Its head has gone to the sink.
+        // The sink has the real head already, so this one is never sent.
         let (head, length) = (ResponseHead::with_status(exchange.log_facts.status), rest.len() as u64);
         let streamed = Streamed { head, length, body: Box::new(rest) };
         self.body = Some(ResponseBody::of(AnswerOrigin::Own(Box::new(streamed))));
@@ -340,14 +340,15 @@ impl<S: AnswerSink> Transfer<S> {
         }
         let unsent = sink.unsent_shared();
         if unsent.len() <= LEAST {
-            // The client may keep so much, but not the whole body of which it is the rest.
+            // The client may hold this much, but as a copy: otherwise the whole body would stay in memory.
             *unsent = Bytes::copy_from_slice(unsent);
             return self.body.is_some();
         }
         true
     }
 
-    /// Whether the client is too slow. `waits`: a member waits for it. `crowds`: the memory of the cache does. `sent`: nothing waits in memory.
+    /// Whether the client is too slow. `waits`: a member waits for the client. `crowds`: the client holds memory that the cache lacks. `sent`: no bytes
+    /// wait in memory.
     fn find_slow(
         &mut self,
         cx: &mut Context<'_>,

@@ -33,7 +33,7 @@ impl UpgradedConnection {
         exchange.deadline.forget();
         exchange.body = Default::default();
         exchange.trailers = None;
-        // The log needs the head at the end, and its room may be that of a larger one before it.
+        // The log needs the head at the end. Its buffer may be too large, because a longer head has used it before.
         exchange.head.fields.shrink_to_fit();
         let mut tunnel = Tunnel::new(client, call.switch(&mut exchange));
         tunnel.name(|| log_name(&exchange, &shard.journal));

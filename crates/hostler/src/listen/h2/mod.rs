@@ -324,7 +324,7 @@ impl Session {
             _ if self.common.send_buffer.has_bytes() => ConnectionPhase::Sending,
             _ => ConnectionPhase::Busy,
         };
-        // A frame of the client is no progress. `MeteredIo` sees whether it takes bytes that wait in the socket.
+        // Only sent bytes are progress, not a frame of the client. If bytes wait in the socket, `MeteredIo` checks whether the client takes them.
         let least = settings.send_limits.min_send_rate.max(1);
         let goes_on = phase == ConnectionPhase::Sending
             && (self.common.send_buffer.goes_on(least) || self.connection.io_mut().is_blocked());

@@ -12,12 +12,12 @@ use crate::listen::answer_buffer::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 
 /// The most bytes in the `h2` crate at once: enough to keep the socket busy.
 const MOST_BUFFERED: usize = 256 * 1024;
-/// Pieces up to this length are not counted: they cost no more than their stream. Of a tunnel, which has many pieces, all of them together.
+/// Pieces up to this length are not counted: they cost no more than their stream. A tunnel sends many pieces, so for it this limits their sum.
 const UNCOUNTED: usize = 4 * 1024;
 /// A piece shorter than this is tiny: it takes some hundred bytes in the `h2` crate, more than its own.
 const TINY: usize = 256;
-/// The most tiny pieces in the `h2` crate at once. Over it, bytes wait where they become one large piece. Half of them are `MOST_BUFFERED / 2`
-/// bytes, so that no stream waits longer for its turn than behind large pieces.
+/// The most tiny pieces in the `h2` crate at once. Beyond it, bytes wait outside and join into large pieces. Half of the tiny pieces have at most
+/// `MOST_BUFFERED / 2` bytes, so a stream waits no longer for its turn than behind large pieces.
 const MOST_TINY: usize = MOST_BUFFERED / TINY;
 
 /// The send buffer that the streams of a connection share.
@@ -27,13 +27,13 @@ pub(super) struct SharedSendBuffer {
     buffered: AtomicUsize,
     /// The number of tiny pieces in the `h2` crate.
     tiny: AtomicUsize,
-    /// Whether there were too many of them, and half of these have not left yet.
+    /// Whether there were too many tiny pieces, and half of them have not left yet.
     is_crowded: AtomicBool,
     /// Bytes of answers that were passed on, over all streams.
     pub sent: AtomicU64,
-    /// How many of them the `h2` crate no longer has.
+    /// How many of the bytes in `sent` the `h2` crate no longer has.
     left: AtomicU64,
-    /// How many had left when that last counted as progress.
+    /// The value of `left` when it last counted as progress.
     mark: AtomicU64,
     /// Streams that wait for room.
     waiting: Mutex<Vec<Waker>>,
@@ -61,7 +61,7 @@ impl SharedSendBuffer {
         Arc::new(Self { account, buffered, tiny, is_crowded, sent, left, mark, waiting })
     }
 
-    /// Whether the `h2` crate has bytes of answers. They are within the windows of the client, unless it has made them smaller since.
+    /// Whether the `h2` crate has bytes of responses. The client's windows have room for them, unless it has made the windows smaller since.
     pub fn has_bytes(&self) -> bool {
         self.sent.load(Ordering::Relaxed) > self.left.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ impl SharedSendBuffer {
         Poll::Ready(())
     }
 
-    /// Until half of the tiny pieces have left, no stream gets ahead of those that wait.
+    /// Whether streams must wait because of tiny pieces: until half of them have left, so that no stream gets ahead of those that wait.
     fn is_crowded(&self) -> bool {
         match self.tiny.load(Ordering::Acquire) {
             MOST_TINY.. => self.is_crowded.store(true, Ordering::Relaxed),
@@ -112,8 +112,8 @@ impl SharedSendBuffer {
         self.poll_counted(cx, wanted, memory).map(|(bytes, grant)| (bytes, Some(grant)))
     }
 
-    /// The same for a tunnel. A few of its bytes may be in the `h2` crate whatever the other streams have there, so that a tunnel whose
-    /// client takes all does not wait behind a long answer.
+    /// As [`Self::poll_reserve`], for a tunnel. [`UNCOUNTED`] of its bytes may be in the `h2` crate whatever the other streams have there. So a tunnel
+    /// whose client keeps up does not wait behind a long response.
     pub fn poll_tunnel(
         self: &Arc<Self>,
         cx: &mut Context<'_>,
@@ -186,7 +186,7 @@ impl SharedSendBuffer {
 
     fn wake(&self) {
         let mut waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        // The first one had the last turn: it asked again before the others were refused.
+        // The first waiter had the last turn and asked again before the others. Now it is the last.
         if waiting.len() > 1 {
             waiting.rotate_left(1);
         }

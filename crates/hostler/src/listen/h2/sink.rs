@@ -183,7 +183,7 @@ impl StreamClient<'_> {
         }
         while !self.outbox.is_empty() || !self.whole.is_empty() {
             let window = self.poll_window(cx, self.outbox.len() + self.whole.len());
-            // Other streams do not wait for one that has no window.
+            // A stream without a window gives its grant back, so that no other stream waits for it.
             let early = self.grant.take().filter(|_| window.is_ready());
             let window = ready!(window)?;
             let next = if self.outbox.is_empty() { self.whole.len() } else { self.outbox.len() }.min(window);
@@ -217,7 +217,7 @@ impl StreamClient<'_> {
         if self.grant.take().is_some()
             && let Some(sender) = &mut self.sender
         {
-            // The body had nothing for it.
+            // The body had no bytes for the grant, so its part of the window is given back.
             sender.reserve_capacity(0);
         }
         if transfer.body.is_some() {
@@ -232,8 +232,8 @@ impl StreamClient<'_> {
         Poll::Ready(Ok(true))
     }
 
-    /// Waits until bytes that are read now can be sent at once, and returns how many. Many streams of a connection may wait for that, and
-    /// each would hold what it has read too early: in memory, or in a file from which it has just come.
+    /// Waits until bytes that are read now can be sent at once, and returns how many. Without this wait, each of many streams would hold bytes that
+    /// it has read too early: in memory, or in the file from which they have just come.
     fn poll_grant(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, ()>> {
         self.waits_for_others = false;
         let window = match self.poll_window(cx, PIECE) {

@@ -61,7 +61,7 @@ pub(super) struct StreamClient<'a> {
     pub handed: u64,
     /// How many bytes of the file can be sent now.
     pub wanted: usize,
-    /// Room in the send buffer for bytes that are being read, and how many.
+    /// How many bytes that are read now can be sent at once, and the grant of the send buffer for them. A few bytes need no grant.
     pub grant: Option<(usize, Option<SendGrant>)>,
     /// Whether the rest waits for other streams of the connection.
     pub waits_for_others: bool,
@@ -326,8 +326,8 @@ fn is_success(answer: &Answer) -> bool {
 }
 
 impl Downstream for StreamClient<'_> {
-    /// A body that is sent while its request waits for a slot stays unread. Without a large window it would use up the window of the
-    /// connection, and no other body could come.
+    /// While a request waits for a slot, its body stays unread. Without a large window it would use up the window of the connection, and no
+    /// other body could arrive.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.body.is_end_stream() {
             self.ask_for_window();

@@ -65,7 +65,7 @@ pub(super) struct WebSocketStream {
     unread: Bytes,
     /// Bytes that were read, and for which the client has not got its window back.
     held: usize,
-    /// Limits and counts what the `h2` crate has of it, over a few bytes of its own.
+    /// Limits and counts the bytes that the `h2` crate has of this stream, except the few in `own`.
     buffer: Arc<SharedSendBuffer>,
     own: Arc<OwnRoom>,
 }
@@ -76,8 +76,8 @@ impl WebSocketStream {
         Self { body, sender, unread: Bytes::new(), held: 0, buffer, own }
     }
 
-    /// Gives the client the window of the bytes that were read before. The tunnel reads on only when the member has taken them: so what waits
-    /// for a member stays within the windows, over all streams of the connection.
+    /// Returns the flow-control window of the bytes that were read before. The tunnel reads on only when the member has taken them, so the bytes
+    /// that wait for members stay within the windows, over all streams of the connection.
     fn release(&mut self) {
         let held = mem::take(&mut self.held);
         if held > 0 {
