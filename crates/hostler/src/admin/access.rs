@@ -76,7 +76,7 @@ impl AdminAccess {
         Self { rules, journal, complaint: Mutex::default() }
     }
 
-    /// A reload may remove the token only where the listener is for this machine alone: there is no rule without a token otherwise.
+    /// Applies a reload. It may remove the token only if the listener is for this machine alone: a listener for other machines must have a token.
     pub fn update(&self, hosts: Vec<String>, token: Option<Secret>) {
         let old = self.rules.load();
         let token = if old.is_local { token } else { token.or_else(|| old.token.clone()) };
@@ -133,7 +133,8 @@ pub async fn check(State(access): State<Arc<AdminAccess>>, request: Request, nex
 }
 
 impl AccessRules {
-    /// On a listener for this machine alone, reading needs no token. A listener that other machines can reach gives nothing without it.
+    /// Why a request is refused. None: it is allowed. On a listener for this machine alone, reading needs no token. A listener that other machines can
+    /// reach shows only the health without it.
     fn denies(&self, method: &Method, path: &str, fields: &HeaderMap) -> Option<Denial> {
         let reads = is_reading(method);
         let is_health =
@@ -156,7 +157,7 @@ impl AccessRules {
 }
 
 impl Denial {
-    /// A browser that loads a page asks its user for the token if it may come as a password.
+    /// The refusal as a response. `is_browsing`: a browser loads a page. It then asks its user for the token, as the password of `Basic`.
     fn answer(self, is_browsing: bool) -> Response {
         let (status, why) = match self {
             Self::NoToken => (

@@ -114,12 +114,13 @@ async fn serve_connection<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl AdminClientCounts {
-    /// A place for one more connection, as long as it is kept. None: the client has too many. The clients of a Unix socket have no address.
+    /// A place for one more connection, which counts until it is dropped. None: the client has too many. A client of a Unix socket has no address and
+    /// no limit.
     fn one_more(&mut self, ip: Option<IpAddr>) -> Option<Arc<()>> {
         let Some(ip) = ip else { return Some(Arc::default()) };
         self.0.retain(|_, places| Arc::strong_count(places) > 1);
         let places = self.0.entry(network(ip)).or_default();
-        // The map has one of them.
+        // The map itself holds one of the references.
         (Arc::strong_count(places) <= MOST_OF_CLIENT).then(|| places.clone())
     }
 }

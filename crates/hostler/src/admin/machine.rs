@@ -41,7 +41,7 @@ impl MachineFiles {
     fn read(&self) -> MachineStatus {
         let (cpus, busy_ms) = self.cpus().unzip();
         let groups = ControlGroups::read(&self.proc, &self.cgroups);
-        // A higher limit than the CPUs is none: other programs may have them.
+        // A limit that is not below the number of CPUs limits nothing, so it does not count.
         let limited = groups.limited().filter(|group| cpus.is_none_or(|cpus| group.limit < cpus));
         let lowest = limited.reduce(|a, b| if b.limit < a.limit { b } else { a });
         let (limit, group_cpu_ms) = lowest.map(|group| (group.limit, group.used.as_millis() as u64)).unzip();

@@ -1,9 +1,9 @@
-//! Of the workers that have one number, the newest. Knows no figures of workers.
+//! Picks the newest of the workers that have the same number. Knows no figures of workers.
 
 use std::collections::BTreeMap;
 
-/// One of each number: while a worker is replaced, the status lists both. A worker that waits for its first start has generation 0, and the
-/// one that it replaces is shown until then. `place` is the number and the generation.
+/// One worker of each number, the one with the highest generation: while a worker is replaced, the status lists both. A successor that waits for
+/// its first start has generation 0, so the old worker is picked until then. `place` returns the number and the generation.
 pub fn newest<W>(workers: &[W], place: impl Fn(&W) -> (usize, u64)) -> impl Iterator<Item = &W> {
     let mut newest: BTreeMap<usize, (u64, &W)> = BTreeMap::new();
     for worker in workers {

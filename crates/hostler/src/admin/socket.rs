@@ -114,9 +114,9 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Two Hostlers that start at the same time would both find a stale file, and the later one would remove the socket of the earlier one.
-/// One with another path in this folder holds the lock for a glance only, so it is waited for. The lock ends with the returned file. A folder
-/// that may not be read cannot be locked.
+/// Locks the folder until the returned file is dropped. Otherwise two Hostlers that start at the same time could both find a stale file, and the
+/// later one would remove the socket of the earlier one. A Hostler with another path in this folder holds the lock only for a moment, so it is
+/// waited for. None: the folder may not be read, so it cannot be locked.
 #[expect(clippy::disallowed_methods, reason = "it runs before the first worker and after the last one")]
 fn lock_folder(path: &Path) -> io::Result<Option<File>> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
@@ -160,8 +160,8 @@ fn is_dead(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether the kernel knows a process that listens on the socket. Then no connection is tried: systemd holds the sockets of a `.socket` unit, and
-/// would start the service again, which has just ended, for a client that waits there. Only sockets of this network namespace are listed.
+/// Whether the kernel knows a process that listens on the socket. Then no connection is tried: it may be a socket of a systemd `.socket` unit, and
+/// a waiting client there would make systemd start the service again, which has just ended. Only sockets of this network namespace are listed.
 fn is_listed(path: &Path) -> bool {
     // `0000000000000000: 00000002 00000000 00010000 0001 01 12345 /run/hostler/admin.sock`, with the flags as the fourth.
     const LISTENS: &[u8] = b"00010000";

@@ -14,9 +14,9 @@ use crate::admin::{CommandDone, CommandError, Purging};
 
 /// How long a stop waits for memcached to take purges.
 const DELIVERY: Duration = Duration::from_secs(2);
-/// The log says at most this often that a server is lost that comes and goes. The advice tells of one that stays away.
+/// Of a server that comes and goes, the log says at most this often that it is lost. An advice names a server that stays away.
 const LOG_PAUSE: Duration = Duration::from_secs(600);
-/// A server that has answered for so long does not come and go. Nothing is said of a lost one later, so its loss is told at once.
+/// A server that has answered for this long does not count as one that comes and goes: the log names its loss at once.
 const STEADY: Duration = Duration::from_secs(60);
 
 pub(super) fn open(config: &Config, journal: &Journal) -> Arc<SharedCache> {
@@ -32,7 +32,7 @@ struct ServerNews(Mutex<BTreeMap<String, ToldServer>>);
 
 #[derive(Default)]
 struct ToldServer {
-    /// The line that it is lost.
+    /// Limits how often the log says that the server is lost.
     lost: SeldomLine,
     /// When it was found again last, whether the log says so or not.
     came: Option<Instant>,
@@ -41,7 +41,7 @@ struct ToldServer {
 }
 
 impl ServerNews {
-    /// Whether the log tells that a server is lost, or that it answers.
+    /// Whether to log now that a server is lost (`is_lost`), or that it answers again.
     fn is_told(&self, server: &str, is_lost: bool) -> bool {
         let (mut servers, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         let told = servers.entry(server.to_owned()).or_default();

@@ -42,7 +42,7 @@ fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     if older.registrar != newer.registrar {
         done.push(later("registrar"));
         newer.registrar.clone_from(&older.registrar);
-        // A first `[registrar]` brings a `[platform]`, also if none is written. Requests without a route would get its answers already.
+        // A first `[registrar]` implies a `[platform]`. Without the upgrade it must have no effect: requests without a route would get its responses.
         if older.registrar.is_none()
             && older.platform.is_none()
             && newer.platform.take().is_some_and(|platform| platform != Platform::default())
@@ -56,20 +56,20 @@ fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     }
 }
 
-/// The routing table, the registrations and the pools of registered routes were made for one `compat` and one `zone`. Half of a new value
-/// would make rules that neither value has.
+/// Keeps `compat` and `zone` of `[platform]`: the routing table, the registrations and the pools of registered routes were made for them. If only
+/// some of these parts followed a new value, the rules would be those of neither value.
 fn keep_platform(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     let old = older.platform.clone().unwrap_or_default();
     let new = newer.platform.clone().unwrap_or_default();
     let changed = [("platform.compat", old.compat != new.compat), ("platform.zone", old.zone != new.zone)];
     done.extend(changed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| later(key)));
     let kept = Platform { compat: old.compat, zone: old.zone, ..new };
-    // A registrar that stays until the upgrade needs the section, also if neither is written any more.
+    // A registrar stays until the upgrade and needs the section, even if the file has neither any more.
     let is_needed = newer.platform.is_some() || newer.registrar.is_some() || kept != Platform::default();
     newer.platform = is_needed.then_some(kept);
 }
 
-/// The name in `admin` is one of the names that requests may have, so it stays as long as the address.
+/// The host name in `server.admin` is one of the names that `Host` may have. The old address stays until the upgrade, so its name stays, too.
 fn keep_admin_names(older: &Config, newer: &mut Config) {
     if older.server.admin != newer.server.admin {
         let names = &mut newer.server.admin_hosts;

@@ -16,7 +16,7 @@ const TIME_LIMIT: Duration = Duration::from_millis(200);
 /// The socket of the service manager, if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct Notify {
-    /// Our end, and its address. Ours is made once: when no descriptor is left, the manager would hear nothing, and end the process.
+    /// Our socket, and the address of the manager's. Ours is made once: later no descriptor may be left, and a manager that hears nothing ends the process.
     socket: Option<Arc<(UnixDatagram, SocketAddr)>>,
     /// The manager takes the service for hung if it hears nothing for so long.
     watchdog: Option<Duration>,
@@ -53,9 +53,9 @@ impl Notify {
         self.send(&format!("READY=1\nMAINPID={}", std::process::id()));
     }
 
-    /// Another process is the main process of the service, and serves. The manager has not listened to that one before: not to its word that it
-    /// is ready, for which a start or a reload may still wait, and not to its first sign of life. The next sign comes after half of the limit,
-    /// and the last one of this process may be as old.
+    /// Tells the manager that process `pid` is the main process now, and serves. The manager has ignored the earlier messages of that process. So READY
+    /// is sent again, for which a start or a reload may still wait. WATCHDOG is sent again because that process sends its next one only after half of
+    /// the limit, and the last one of this process may be as old.
     pub fn succeeded_by(&self, pid: u32) {
         if self.watchdog.is_some() {
             self.send("WATCHDOG=1");
@@ -63,7 +63,7 @@ impl Notify {
         self.send(&format!("READY=1\nMAINPID={pid}"));
     }
 
-    /// A reload begins. By the time, the manager knows that it does not come from before its own signal.
+    /// Tells the manager that a reload begins. The time in the message shows that this reload began after the manager's own signal.
     pub fn reloading(&self) {
         let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));

@@ -63,7 +63,7 @@ pub(super) fn start_all(config: &Config, pool_context: &PoolContext) -> Result<V
     config.pools.iter().map(|pool| RunningPool::start(config, pool, pool_context, None)).collect()
 }
 
-/// Fails if a pool is paused that has a `fate`: what would become of it with the requests that it holds. The error is half a sentence.
+/// Fails if a paused pool has a `fate` that ends the pause, such as `would be removed`. None: the pool stays. The error is a part of a sentence.
 pub(super) fn keep_pauses(
     pools: &[RunningPool],
     fate: impl Fn(&RunningPool) -> Option<&'static str>,

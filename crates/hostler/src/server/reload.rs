@@ -32,7 +32,7 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
         Ok(newer) => apply(running, newer).await,
         Err(error) => Err(CommandError::Failed(error)),
     };
-    // The log goes on in the old file, and who has renamed that looks into the new one.
+    // If the file could not be opened again, the log goes on in the renamed file. The operator looks into the new one, so the result says it.
     let unopened = unopened.filter(|_| running.config.load().log.file == file);
     let outcome = match (outcome, unopened) {
         (Ok(done), Some(why)) => Ok([done, vec![why]].concat()),
@@ -69,7 +69,7 @@ async fn load(running: &RunningServer) -> Result<Config, String> {
 async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, CommandError> {
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
-    // A section that stays only until the upgrade has its certificates from before: their files may be gone with it.
+    // A `[tls]` section that was removed stays until the upgrade, with the certificates that were read before: their files may be gone, too.
     let has_tls = newer.tls.is_some();
     fixed::keep(&older, &mut newer, &mut done);
     let fresh = match newer.tls.as_ref().filter(|_| has_tls) {
@@ -100,7 +100,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         done.push(format!("tls: {} changed", difference.tls.join(", ")));
     }
     done.extend(difference.pools.iter().map(|pool| describe(pool, &change)));
-    // A key of `[server]` is a setting of all workers, too.
+    // If a key of `[server]` that is a setting of all workers has changed, workers of pools without a change are replaced, too.
     let named = |name: &Arc<str>| difference.pools.iter().any(|pool| *pool.name() == **name);
     let others = change.renewed.iter().filter(|name| !named(name));
     done.extend(others.map(|name| format!("pool {name}: all its workers replaced")));
@@ -121,10 +121,10 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     }
     swap(running, &newer, change, lookups);
     if let Some(listeners) = &*running.listeners.load() {
-        // The file with the token may be another one, and there may be workers, and so a place for the note, only now.
+        // The file with the token may be another one now. And the first workers may have come now, and only with workers there is a folder for the note.
         running.note_admin(listeners);
     }
-    // Only now: until the swap there must be no wait, because a pool may be paused meanwhile.
+    // Not before the swap: `prepare` has made sure that no paused pool is lost, and during a further wait an operator could pause one.
     change_log(running, &older, &newer, &mut done).await;
     Ok(done)
 }
@@ -227,7 +227,7 @@ fn keeps_pauses(before: &[RunningPool], change: &PoolsChange) -> Result<(), Stri
     })
 }
 
-/// A stop that has begun meanwhile ends the reload: it stops the workers of new pools, too.
+/// Fails if a stop has begun meanwhile: the stop ends the workers of new pools, too.
 fn goes_on(running: &RunningServer) -> Result<(), String> {
     if running.connections().is_ending() {
         return Err("this Hostler is stopping; nothing has changed".into());
@@ -258,7 +258,7 @@ async fn renew_workers(
             if !is_mixed {
                 return Err(told);
             }
-            // Begins with the call. The next reload would not find the workers with settings that are in no file.
+            // The restart begins with the call. Without it some workers would keep settings that are in no file, and no later reload would notice.
             drop(supervisor.restart());
             return Err(format!(
                 "{told}; all workers of the pool are being replaced by ones with the old settings"
@@ -268,14 +268,14 @@ async fn renew_workers(
     }
     // The restarts may have taken minutes. There is no other wait until the new pools get the requests.
     keeps_pauses(before, change).map_err(|why| take_back(running, older, change, why))?;
-    // Only now: fewer workers, for example, would have ended for nothing.
+    // Only now: if a restart had failed before, changes such as a lower number of workers would have been made for nothing.
     let has_new_workers = |name: &Arc<str>| change.started.contains(name) || change.renewed.contains(name);
     let others = change.pools.iter().filter(|pool| !has_new_workers(&pool.name));
     others.for_each(|pool| pool.settle_workers(newer, &running.pool_context));
     Ok(())
 }
 
-/// Restores the old settings of pools that were not renewed. Of the others only the workers are new, and not the queue, for example.
+/// Restores the old settings of pools that were not renewed. In renewed pools only the workers have the new settings, and not the queue, for example.
 fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
     for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
         pool.settle_workers(older, &running.pool_context);
@@ -329,7 +329,7 @@ fn swap(running: &Arc<RunningServer>, newer: &Arc<Config>, change: PoolsChange, 
     running.pools.store(Arc::new(change.pools));
     running.config.store(newer.clone());
     running.tables.configure(table);
-    // A request keeps its route over any number of reloads. A later one that removes its pool must know of it.
+    // A request keeps its route over any number of reloads. A later reload that removes the route's pool must find that request.
     let used = running.routes.load_full();
     let used = used.iter().filter(|route| route.strong_count() > 0).cloned();
     let old_routes = running.routes.swap(Arc::new(weak.into_iter().chain(used).collect()));

@@ -76,9 +76,9 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
     RouteTables { table, listed, weak }
 }
 
-/// The name of each route, and the route from before the reload that it goes on from. That is the one with the same pattern and conditions,
-/// whose name it keeps: the number in it says the place in the file, which may be another one now. If the conditions have changed, it is
-/// the one of the same name, unless that goes on as another route.
+/// The name of each route, and the route from before the reload whose counters it continues. This is the route with the same pattern and
+/// conditions. Its name stays, too, although the number in a name is the place in the file and may differ now. If the conditions have changed, it
+/// is the route with the same name, unless another route continues that one.
 fn named<'b>(config: &Config, before: &'b [RouteSource]) -> Vec<(String, Option<&'b RouteSource>)> {
     let by_matching: HashMap<_, _> = before.iter().map(|source| (&source.matching, source)).collect();
     let by_name: HashMap<&str, _> = before.iter().map(|source| (&*source.pattern, source)).collect();

@@ -206,7 +206,7 @@ impl RunningServer {
         self.unlisted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Uses these settings for connections that begin now. True if open ones over TLS end now, because their clients must be admitted anew.
+    /// Uses these settings for connections that begin now. True if open TLS connections end now, because other client certificates are accepted.
     pub fn listen_by(&self, newer: listen::Settings) -> bool {
         let newer = Arc::new(newer);
         let older = self.listening.swap(newer.clone());
@@ -309,7 +309,7 @@ impl UnlistedPool {
 impl Drop for UnlistedPool {
     fn drop(&mut self) {
         let mut unlisted = self.running.unlisted();
-        // It may be there twice for a moment: a pool of a reload that has failed drains.
+        // A supervisor may be in the list twice for a moment: the pool of a failed reload enters it again to drain.
         if let Some(at) = unlisted.iter().position(|other| Arc::ptr_eq(other, &self.supervisor)) {
             unlisted.swap_remove(at);
         }

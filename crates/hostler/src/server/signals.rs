@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 const REPEAT_WINDOW: Duration = Duration::from_millis(250);
 /// How often it is looked whether the terminal is still there.
 const TERMINAL_LOOK: Duration = Duration::from_secs(5);
-/// A SIGHUP that comes because the terminal was closed comes so soon after that, also on a busy machine.
+/// A SIGHUP within this time after the terminal was found closed has been sent because of that, even on a busy machine.
 const TERMINAL_ENDS: Duration = Duration::from_secs(10);
 /// How many requests may wait to be read.
 const MAX_WAITING: usize = 64;
@@ -64,13 +64,13 @@ struct Terminal {
 #[derive(Default)]
 struct Stops(Option<Instant>);
 
-/// The signals that are no stop, from before the configuration is read. Who sends them does not know how far the start is.
+/// Handles the signals other than stops from before the configuration is read: a sender does not know how far the start is.
 pub(super) struct EarlySignals {
     hang_up: Signal,
     drain: Signal,
     upgrade: Signal,
     terminal: Terminal,
-    /// Only for process 1 of a container. The kernel drops a signal to it that it does not handle, and another process ends.
+    /// Only for process 1 of a container: the kernel drops a stop signal that process 1 does not handle. Any other process just ends.
     stopping: Option<StopSignals>,
 }
 
@@ -87,7 +87,7 @@ impl StopSignals {
 impl EarlySignals {
     /// From now on none of these signals ends the process. One that comes before [`Signals::new`] is kept until then.
     pub fn new() -> io::Result<Self> {
-        // A file has reached `RLIMIT_FSIZE`: the log, or a temporary file. Only the write fails then. The system would end the process.
+        // SIGXFSZ: a file, such as the log, has reached `RLIMIT_FSIZE`. If the signal is handled, only the write fails; otherwise the process ends.
         // Programs that Hostler starts do not inherit this.
         drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);
         Ok(Self {
@@ -186,8 +186,8 @@ impl Terminal {
         }
     }
 
-    /// SIGHUP is also sent when the controlling terminal is closed: then Hostler stops. Not if that was long before: who has closed it has left
-    /// Hostler running, as `setsid` and `disown` do.
+    /// What a SIGHUP means. If the controlling terminal has just been closed, it is a stop. Otherwise it is a reload, also long after the terminal was
+    /// closed: then the operator has left Hostler running, for example with `setsid` or `disown`.
     fn hung_up(&mut self, is_there: bool, now: Instant) -> SignalAction {
         self.look(is_there, now);
         match self.closed {
@@ -198,8 +198,8 @@ impl Terminal {
 }
 
 impl Stops {
-    /// Whether the signal repeats the one before. It is compared with the last signal that counted, so that a supervisor which repeats
-    /// itself all the time is obeyed in the end.
+    /// Whether the signal repeats the one before. It is compared with the last signal that counted. So if a supervisor repeats a signal all the
+    /// time, one signal in each [`REPEAT_WINDOW`] counts.
     fn is_echo(&mut self, now: Instant) -> bool {
         if self.0.is_some_and(|last| now < last + REPEAT_WINDOW) {
             return true;

@@ -26,8 +26,8 @@ pub(super) fn announce(running: &RunningServer) -> Instant {
     Instant::now() + wait
 }
 
-/// Passes an order on to a successor that was allowed to begin. It would go on serving although the operator has ended this process, or with a
-/// configuration that it has read before the operator changed it. False if there is none.
+/// Passes an order on to a successor that was allowed to begin. Otherwise the successor would go on serving although the operator has ended this
+/// process, or with a configuration from before the operator's change. False: there is no such successor.
 pub(super) fn pass_on(running: &RunningServer, action: SignalAction) -> bool {
     let (Takeover::Begins(pid) | Takeover::Done(pid)) = *running.takeover.borrow() else { return false };
     let signal = match action {
@@ -141,12 +141,12 @@ pub(super) async fn wait_for(
     }
 }
 
-/// Requests that a pause holds would wait until their time limit.
+/// Ends all pauses: otherwise the requests that they hold would wait until their time limit.
 fn end_pauses(running: &RunningServer) {
     running.pools.load().iter().for_each(RunningPool::resume);
 }
 
-/// A tunnel has no next answer after which it could close. A later one finds that Hostler is stopping.
+/// Ends the tunnels: they have no next response after which they could close. A tunnel that begins later finds that Hostler is stopping.
 fn dismiss_tunnels(running: &RunningServer) {
     running.pools.load().iter().for_each(|pool| pool.pool.dismiss_tunnels());
     if let Some(registering) = &running.registering {

@@ -75,7 +75,7 @@ impl Successor {
         if let Some(limit) = soft_open_files {
             command.env(OPEN_FILES, limit.to_string());
         }
-        // Without it, the folder is still the one of this process: the release that a link led to when Hostler was first started.
+        // If the folder is gone, the new process gets the working directory of this one: the release that a link led to when Hostler was started.
         if program.folder.is_dir() {
             command.current_dir(&program.folder);
         }
@@ -122,8 +122,8 @@ impl Successor {
             .await
     }
 
-    /// Allows it to begin, and returns when it has. From here on it keeps serving as long as it lives. `registrations`: a file with the
-    /// registered routes of now. The first one may miss messages from before it has subscribed.
+    /// Allows the successor to begin, and returns when it has. From then on it is not killed any more. `registrations`: a file with the registered
+    /// routes of now. The first such file may lack registrations from before the successor had subscribed.
     pub async fn begin(
         &mut self,
         registrations: Option<&OwnedFd>,

@@ -79,8 +79,8 @@ pub(super) async fn upgrade(running: &Arc<RunningServer>) -> Result<CommandDone,
     Ok(std::iter::once(taken).chain(skipped).collect())
 }
 
-/// The kernel ends a container with its process 1. A successor knows neither that this process was told to stop soon nor that a pool is paused:
-/// it would go on, and would serve the requests that the pause holds.
+/// Refuses an upgrade after which a state would be lost. The kernel ends a container with its process 1. A successor knows neither that this process
+/// was told to stop soon, and would go on, nor that a pool is paused, and would serve the requests that the pause holds.
 fn refuse_if_lost(running: &RunningServer) -> Result<(), CommandError> {
     if std::process::id() == 1 {
         let why = "this Hostler is process 1 of its container, which ends with it: replace the container";
@@ -93,7 +93,8 @@ fn refuse_if_lost(running: &RunningServer) -> Result<(), CommandError> {
     pools::keep_pauses(&running.pools.load(), fate).map_err(CommandError::Refused)
 }
 
-/// A restart is how a new version of an app is deployed. The workers of the successor may have begun before, with the old one.
+/// Refuses the upgrade if workers were restarted meanwhile: a restart deploys a new version of an app, and the successor's workers may have booted
+/// with the old one.
 fn refuse_if_restarted(running: &RunningServer, before: usize) -> Result<(), CommandError> {
     match running.restarts.load(Ordering::Relaxed) == before {
         true => Ok(()),
@@ -104,8 +105,8 @@ fn refuse_if_restarted(running: &RunningServer, before: usize) -> Result<(), Com
     }
 }
 
-/// A stop is for both processes, and so are a purge and what unsafe methods make void. The channel stays open as long as this one lives, so that
-/// the successor sees its end.
+/// Exchanges messages with the successor: a stop, a purge, and what unsafe methods make void are for both processes. The channel stays open as
+/// long as this process lives, so that the successor sees its end.
 async fn follow(successor: Successor, telling: Telling, running: Arc<RunningServer>) {
     let tells = async {
         while successor.tell(telling.next().await).await {}

@@ -15,9 +15,9 @@ const LASTS: Duration = Duration::from_secs(60);
 const LOG_PAUSE: Duration = Duration::from_secs(3600);
 /// At most so many at the same time: hundreds of routes can have the same trouble.
 const MOST: usize = 50;
-/// At most so many are remembered.
+/// At most so many are remembered, raised or not.
 const MOST_HELD: usize = 4 * MOST;
-/// What was not found for longer has a gap: one look is five seconds.
+/// An advice that was not found for longer than this has a gap. Looks are five seconds apart.
 const GAP: Duration = Duration::from_secs(8);
 
 /// A raised advice, in the Status.
@@ -58,7 +58,7 @@ struct HeldAdvice {
     raised: Option<Duration>,
     /// When the log named it. Kept after its end, so that it is not named again at once.
     logged: Option<Duration>,
-    /// Its end belongs in the log.
+    /// The log has named it as raised, so its end is logged as well.
     told: bool,
 }
 
@@ -96,8 +96,8 @@ impl AdviceBoard {
         (held.finding, held.found_last) = (finding, now);
     }
 
-    /// Forgets one that is over, or else one that is less severe. Those that are over are kept for an hour only for the log: after a failure of
-    /// many apps they would hide all that is new. False if each is at least as severe.
+    /// Makes room for an advice of this severity: forgets one that is over, or else one that is less severe. One that is over is kept for an hour only
+    /// for the log. After a failure of many apps, those would keep out all that is new. False: each is at least as severe.
     fn make_room(&mut self, severity: Severity, now: Duration) -> bool {
         let held =
             self.0.iter().filter(|(_, held)| held.is_over(now) || held.finding.row.severity > severity);
@@ -159,7 +159,7 @@ impl HeldAdvice {
         }
     }
 
-    /// It is not raised, and is not about to be.
+    /// It is not raised, and was not found lately.
     fn is_over(&self, now: Duration) -> bool {
         self.raised.is_none() && now.saturating_sub(self.found_last) > GAP
     }

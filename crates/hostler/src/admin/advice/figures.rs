@@ -301,7 +301,7 @@ fn members(pool: &PoolStatus) -> Vec<MemberOut> {
     state.collect()
 }
 
-/// The 99th percentile. Of less than 100 answers that is the longest, and a process that has just started answers slowly once: then the 90th.
+/// The 99th percentile, but the 90th of fewer than 100 answers: their 99th is the longest time, and a process that has just started is slow once.
 fn usual_delay(delay: LoopDelay) -> Duration {
     if delay.answers >= 100 { delay.p99 } else { delay.p90 }
 }

@@ -10,7 +10,7 @@ use super::figures::{Figures, PoolFigures, WorkerFigures};
 
 /// Rates are those of this time.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
-/// Before this time has been seen, there are no rates.
+/// All rates are 0 until the remembered figures span this time.
 const LEAST: Duration = Duration::from_secs(20);
 /// What has not happened for this long is over: two looks, which are not exactly five seconds apart.
 const RECENT: Duration = Duration::from_secs(8);
@@ -47,7 +47,7 @@ pub(super) struct View<'a> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkerHistory {
     generation: u64,
-    /// The least memory of a ready process of this number. A process that grows fast is seen late.
+    /// The least memory of all ready processes of this number. That of the present process alone says little: one that grows fast is measured late.
     base: Option<u64>,
     /// The highest memory of the present process.
     peak: u64,
@@ -155,7 +155,7 @@ pub(super) fn rhythm(ends: &[WorkerEnds]) -> (u64, Option<Duration>) {
     let all = ends.iter().map(|ends| ends.times).sum();
     let mean = || {
         let (first, last) = (ends.first()?, ends.last()?);
-        // Those that were seen first have ended at some time before.
+        // The first ends only begin the span: how long before them another end was is not known.
         let later = u32::try_from(all - first.times).ok().filter(|later| *later > 0)?;
         Some(last.at.saturating_sub(first.at) / later)
     };

@@ -125,7 +125,7 @@ impl LiveHistory {
         sample
     }
 
-    /// The seconds since the last call, by the clock that is never set, and what was counted in one of them: requests, errors and refusals.
+    /// The seconds since the last call by the monotonic clock, and the counts per second since then: requests, errors and refusals.
     fn rates(&mut self, totals: RouteTotals, now: Instant) -> (f64, [f64; 3]) {
         let (before, seconds) = match self.before.replace((totals, now)) {
             Some((before, at)) => (before, now.saturating_duration_since(at).as_secs_f64().max(0.001)),
@@ -135,7 +135,7 @@ impl LiveHistory {
         (seconds, [rate(|all| all.requests), rate(|all| all.errors), rate(|all| all.refused)])
     }
 
-    /// Forgets what was at `at` or later by the time of day, which was set back since. The time of a plot only goes on.
+    /// Forgets the samples and marks from `at` on, in seconds since 1970: the clock was set back since, and a plot needs times that only grow.
     fn forget_later(&mut self, at: f64) {
         self.samples.retain(|sample| sample.at < at);
         self.marks.retain(|mark| mark.at < at);

@@ -144,7 +144,7 @@ impl FileWatch {
 
     fn take(&mut self, event: Event) {
         if event.need_rescan() {
-            // The kernel has dropped events. New folders may be among them, also such that have the names of others.
+            // The kernel has dropped events. They may have been about new folders, even about one that has the name of an old one.
             for root in self.roots() {
                 self.leave(&root);
                 self.enter_new(&root);
@@ -159,8 +159,8 @@ impl FileWatch {
         for path in event.paths {
             if may_be_new && path.is_dir() {
                 if self.folders.contains(&path) {
-                    // Another folder may have its name by now, and the watch belongs to the folder. The event may be that of the old one, which
-                    // was moved away, and that of the new one may follow.
+                    // A watch belongs to a folder and not to its name, and another folder may have this name by now. This event may be about the old
+                    // folder, which was moved away. The event about the new one may follow.
                     self.leave(&path);
                 }
                 self.enter_new(&path);
