@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
-/// A shorter body does not count once it is complete. Each connection may hold as much of its answers in any case, and most entries are
-/// short: for them the count would take much of the memory.
+/// A shorter body is not counted once it is complete. Each connection may hold this much of its responses in any case, and most entries are
+/// short: to count them would itself take much memory.
 const LEAST_COUNTED: usize = 16 * 1024;
 
 /// The memory of all bodies of a cache.
@@ -37,7 +37,8 @@ impl BodyMemory {
         Some(BodyShare { memory: Arc::clone(self), bytes })
     }
 
-    /// Whether clients hold so much beside the store that slow ones must not hold it any longer: half of what they may hold.
+    /// Whether clients hold so much that slow ones must give it up. Half of `limit` is for the store, the other half for clients; clients are a crowd
+    /// if they hold more than half of theirs.
     pub fn is_crowded(&self) -> bool {
         self.used() > self.limit / 4 * 3
     }
@@ -68,7 +69,7 @@ impl BodyShare {
         self.bytes -= less;
     }
 
-    /// Whether more is used than there is.
+    /// Whether more bytes are used than the limit allows.
     pub fn is_over(&self) -> bool {
         self.memory.used() > self.memory.limit
     }

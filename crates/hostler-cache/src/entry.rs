@@ -42,7 +42,7 @@ pub struct Entry<H> {
 pub struct FetchMark {
     /// The time by the clock of the Hostler that requested it.
     pub at: Moment,
-    /// The same by the clock of this process that is never set back. Zero for an entry of another Hostler.
+    /// The same by the monotonic clock of this process. Zero for an entry of another Hostler.
     #[serde(skip)]
     pub tick: Tick,
     /// How far that Hostler had read the shared purge log. `None`: not at all, so other Hostlers must not use the

@@ -115,8 +115,8 @@ impl<T: Clone> Flights<T> {
         self.join_unless(key, now, |_| false)
     }
 
-    /// As [`join`](Self::join), but joins no flight that is void because of when it began: its response is outdated. Only
-    /// the requests that wait for it already get it.
+    /// As [`join`](Self::join), but does not join a flight if `is_void` returns true for the time when it began: its response
+    /// is outdated. Only the requests that wait for it already get it.
     pub fn join_unless(
         self: &Arc<Self>,
         key: &[u8],

@@ -69,8 +69,8 @@ impl Purge {
 /// The latest purges, for responses that were requested before one of them and come after it.
 #[derive(Debug)]
 pub(crate) struct RecentPurges {
-    /// When a key with this hash was last forgotten. Unsafe methods forget keys, perhaps thousands per second. If two
-    /// keys share a place, at worst a response is not stored.
+    /// For each place: the [`Tick`] at which a key with this hash was last forgotten, or 0. Unsafe methods forget keys,
+    /// perhaps thousands per second. If two keys share a place, at worst a response is not stored.
     keys: Box<[AtomicU64]>,
     hasher: foldhash::quality::RandomState,
     /// Purges that match more than one key.
@@ -109,7 +109,7 @@ impl RecentPurges {
         }
     }
 
-    /// Whether a purge matched this entry in or after `since`, or whether too many purges came to know.
+    /// Whether a purge in or after `since` matches this entry. Also true if so many came that not all are remembered.
     pub(crate) fn voids<H>(&self, key: &[u8], entry: &Entry<H>, since: Tick) -> bool {
         self.has_voided(key, since, |purge| purge.matches(key, entry))
     }

@@ -20,7 +20,7 @@ pub enum Variants<H> {
 /// Several entries under one key. They never change, except that they note when they were last used.
 #[derive(Debug)]
 pub struct SeveralVariants<H> {
-    /// How many entries were stored under this key so far. This is the time by which uses are noted.
+    /// How many entries were stored under this key so far. Uses are noted with this number in place of a time.
     turn: u64,
     variants: Box<[Variant<H>]>,
 }
@@ -58,9 +58,9 @@ impl<H> Variant<H> {
 }
 
 impl<H> Variants<H> {
-    /// The newest entry for which `fits` returns true. One with `Vary` comes before one without: some apps leave it out of the response to a
-    /// request that has none of the fields, and every request fits that (RFC 9111 section 4.1). The entry counts as used. Errors: all entries,
-    /// because none fits.
+    /// The newest entry for which `fits` returns true, but one with `Vary` before one without: some apps leave `Vary` out if the request has none
+    /// of its fields, and such an entry fits every request (RFC 9111 section 4.1). The entry counts as used. Errors: all entries, because
+    /// none fits.
     pub fn find(self, fits: impl Fn(&Entry<H>) -> bool) -> Result<Arc<Entry<H>>, Self> {
         let several = match self {
             Self::One(entry) if fits(&entry) => return Ok(entry),
@@ -102,8 +102,8 @@ impl<H> Variants<H> {
 
     /// A copy with one more entry in front, without the entry for the same requests.
     ///
-    /// If there are too many entries, or more than `most` bytes, one that was never used gives way, else the one that was last
-    /// used before all others. So requests with many values of one field, each sent once, do not displace what visitors use.
+    /// If there are too many entries, or more than `most` bytes, one that was never used gives way, or else the one that was used
+    /// least recently. So requests with many values of one field, each sent once, do not displace what visitors use.
     pub(crate) fn with(&self, entry: Arc<Entry<H>>, most: usize) -> Self {
         let (turn, mut others) = self.parts();
         let before = others.iter().position(|other| other.entry.vary == entry.vary);
@@ -133,7 +133,7 @@ impl<H> Variants<H> {
         }
     }
 
-    /// A copy with `new` in the place of `old`, whatever forms that has got. `None`: `old` is not there any more.
+    /// A copy with `new` in the place of `old`, even if `old` has got other forms since. `None`: `old` is not there any more.
     pub(crate) fn exchange(&self, old: &Arc<Entry<H>>, new: &Arc<Entry<H>>) -> Option<Self> {
         let (turn, mut variants) = self.parts();
         let place = variants.iter_mut().find(|variant| variant.entry.is_same(old))?;
@@ -146,7 +146,7 @@ impl<H> Variants<H> {
 
     fn parts(&self) -> (u64, Vec<Variant<H>>) {
         match self {
-            // Whether it was used is not known: it gets the benefit of the doubt.
+            // Of a single entry it is not noted whether it was used, so it counts as used.
             Self::One(entry) => (1, vec![Variant::new(Arc::clone(entry), 1)]),
             Self::More(several) => (several.turn, several.variants.to_vec()),
         }

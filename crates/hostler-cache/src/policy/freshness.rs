@@ -108,8 +108,8 @@ impl Freshness {
         !self.no_cache && self.millis_left(now) + i64::from(self.stale_while_revalidate) * 1000 > 0
     }
 
-    /// It came later than now: the clock was set back since. How old it is cannot be known, and it would stay fresh until the clock is where it
-    /// was. The clocks of Hostlers that share memcached may differ a little.
+    /// Whether it came later than now, because the clock was set back since. Then its age is not known, and it would stay fresh until the clock shows
+    /// the time of its arrival again. The clocks of Hostlers that share memcached may differ by [`CLOCKS_DIFFER_MS`].
     pub(super) fn is_from_the_future(&self, now: Moment) -> bool {
         self.received.0 > now.0.saturating_add(CLOCKS_DIFFER_MS)
     }
@@ -134,7 +134,7 @@ impl Freshness {
         before.saturating_add(u64::from(self.lifetime) * 1000)
     }
 
-    /// Its age in milliseconds. A clock that was set back does not make it younger than it came.
+    /// Its age in milliseconds. A clock that was set back does not make it younger than at its arrival.
     pub(super) fn millis(&self, now: Moment) -> u64 {
         self.initial_age.saturating_add(now.0.saturating_sub(self.received.0))
     }

@@ -56,8 +56,8 @@ fn target_of(base: &Url, reference: &str) -> Option<Vec<u8>> {
     })
 }
 
-/// The path and query of a reference that [`target_of`] accepts, without any other encoding than its own: other clients ask
-/// for what is written. `target`: that of the request.
+/// The path and query of a reference that [`target_of`] accepts, with the encoding in which it is written: clients that are
+/// no browsers request it so. `target`: that of the request.
 fn as_written(reference: &str, target: &[u8]) -> Option<Vec<u8>> {
     let reference = reference.split('#').next().filter(|reference| !reference.is_empty())?;
     let scheme = ["http:", "https:"]

@@ -73,8 +73,8 @@ pub fn judge(freshness: &Freshness, request_directives: &RequestDirectives, now:
     Reuse::Validate { why: Forward::Stale }
 }
 
-/// Whether a stored response that [`judge`] wants validated may be served because the validation failed: the status
-/// [`is_failure`], the member did not answer, or the pool refused. Returns its age and the seconds until it is stale.
+/// The age and the `ttl` (see [`Reuse`]) of a stored response that may be served although its validation failed: the
+/// status [`is_failure`], the member did not answer, or the pool refused. `None`: it may not be served.
 pub fn may_serve_on_error(
     freshness: &Freshness,
     request_directives: &RequestDirectives,

@@ -49,8 +49,8 @@ fn is_same(request: &impl Head, stored: &impl Head) -> bool {
     validator.starts_with(b"\"") && stored.lines("etag").next() == Some(validator)
 }
 
-/// Which part of a body of `length` bytes a value of `Range` asks for. A request for several parts gets the whole body,
-/// which is allowed: for bodies from which no multipart response can be made.
+/// Which part of a body of `length` bytes a value of `Range` asks for. A request for several parts gets the whole body
+/// (section 14.2 allows it). For callers that cannot make a multipart response.
 pub fn part(range: &[u8], length: u64) -> Ranged {
     let is_one =
         range.split(|&byte| byte == b',').filter(|spec| !spec.trim_ascii().is_empty()).nth(1).is_none();

@@ -116,9 +116,9 @@ impl Kept {
         !is_for_one_hop(name) && !is_one_of(name, &OF_THE_BODY)
     }
 
-    /// Whether a stored line stays when this 304 has confirmed the response. A stored `Date` or `Age` would leave the
-    /// response as old as it was. What the stored `Vary` names has selected the body, also if the 304 names less: the
-    /// compression of Express names `Accept-Encoding` only where there is a body.
+    /// Whether a stored line stays when this 304 has confirmed the response. `Date` and `Age` do not stay, because they would
+    /// leave the response as old as it was. `Vary` stays, because its fields have selected the body, even if the 304 names
+    /// fewer fields: the compression of Express names `Accept-Encoding` only where there is a body.
     pub fn outlives(name: &[u8], not_modified: &impl Head) -> bool {
         if is_one_of(name, &["date", "age"]) {
             return false;

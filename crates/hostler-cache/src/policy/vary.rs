@@ -119,8 +119,8 @@ const FOR_ONE_REQUEST: [&str; 24] = [
     "idempotency-key",
 ];
 
-/// Whether the field has one value, in which a comma means nothing. Node uses the first line of each, and joins the lines of all
-/// other fields with a comma. So in those the white space around commas has no meaning, and one line is equal to several.
+/// The fields with a single value, in which a comma has no meaning. Node joins the lines of all other fields with a comma. So in those, white
+/// space around commas has no meaning, and one line `a, b` is equal to two lines `a` and `b`.
 const SINGLE: &[&str] = &[
     "authorization",
     "content-type",
@@ -206,8 +206,8 @@ fn says(request: &impl Head, field: &Selecting) -> bool {
     if is_odd || is_set(name) && size() > LONGEST_SET {
         return said(request, name).as_deref() == Some(stored);
     }
-    // The stored form has two bytes between its members, and of a set each member once. If its length differs, it is not looked at: another
-    // client may have sent 64 KB.
+    // The stored form has two bytes between its members, and of a set each member once. A stored value whose length cannot fit is not compared:
+    // another client may have made it 64 KB long.
     let (size, stored_size) = (size(), stored.len() + 2);
     if stored_size > size || !is_set(name) && stored_size < size {
         return false;

@@ -36,8 +36,8 @@ enum SlotChange<H> {
     Remove,
 }
 
-/// The entries under one key get at most this part (a quarter) of the memory, or room for one. More of a key that is stored already
-/// displaces other keys however popular they are.
+/// The entries under one key get at most this part (a quarter) of the memory, or room for one. Without this limit, further entries under a
+/// stored key would displace other keys, however popular those are.
 const KEY_PART: u64 = 4;
 
 /// Keys are spread over this many locks, so changes of different keys rarely wait for each other.
@@ -148,7 +148,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
                 _ => SlotChange::Put(before.with(Arc::clone(&entry), self.most_of_key)),
             },
         });
-        // A purge is noted first and then looks for keys. So a purge that did not find this key is found here.
+        // `purge` first notes the purge and then looks for keys. So a purge that came too early to find this key is noted by now.
         if self.recent_purges.voids(key, &entry, since) {
             self.drop_from(key, |stored| stored.is_same(&entry));
             return false;
@@ -181,8 +181,8 @@ impl<H: Send + Sync + 'static> Cache<H> {
         self.change(key, |_| SlotChange::Remove);
     }
 
-    /// Whether a response under this key that was requested at this time is void, as far as its tags are not needed to know.
-    /// A purge by tag counts for all keys: no one knows the tags of a response that has not come.
+    /// Whether a response under this key that was requested at `since`, and that has not come yet, may be void. Its tags are
+    /// not known yet, so a purge by any tag counts.
     pub fn is_void(&self, key: &[u8], since: Tick) -> bool {
         self.recent_purges.may_void(key, since)
     }

@@ -3,7 +3,7 @@
 //!
 //! Safety does not depend on clocks. On a server's page each record has a number, in the order in which the records came
 //! there. (The page is changed by compare-and-swap only.) A Hostler that requests a response notes the last number it has
-//! read ([`Under`]), and stores that number with the response in memcached.
+//! read ([`LogPosition`]), and stores that number with the response in memcached.
 //!
 //! A record voids every matching response with a lower number: its Hostler may have sent the request before it knew of
 //! the purge. A response with that number or a higher one was requested afterwards, so it is never void, whatever the
@@ -54,14 +54,14 @@ impl PurgeLog {
         self.trim();
     }
 
-    /// An unsafe method has changed what is under this key, which is on this server.
+    /// Notes that an unsafe method has changed what is under this key. `index`: the server that has the key.
     pub fn change(&mut self, index: usize, key: &[u8]) {
         match std::str::from_utf8(key) {
             Ok(key) => self.pages[index].change(key),
             Err(_) => return self.add(Purge::of_key(key)),
         }
         if let Some(keys) = self.pages[index].too_many_pending() {
-            // The server may be away for hours.
+            // The server may be away for hours, so a few wider purges replace the many keys.
             self.pages[index].drop_pending(&keys);
             coarse::fold(&keys, 0).into_iter().for_each(|purge| self.add(purge));
         }
@@ -132,7 +132,7 @@ impl PurgeLog {
         if fresh.missed { vec![Purge::All] } else { forget }
     }
 
-    /// Purges that were on a page and are not any more have expired there, or a newer one has replaced them.
+    /// Notes that a server no longer needs these purges. They have left its page: they have expired, or a newer purge has replaced them.
     fn leave_out(&mut self, index: usize, ids: &[u64]) {
         for id in ids {
             if let Some(told) = self.purges.get_mut(id) {
@@ -181,7 +181,7 @@ impl PurgeLog {
         self.pages[index].under()
     }
 
-    /// Whether a record voids this entry, which its author did not know when it sent the request.
+    /// Whether a record voids this entry: one with a number after `under`, which the Hostler that requested the response had not read.
     pub fn voids<H>(&self, index: usize, key: &[u8], entry: &crate::Entry<H>, under: LogPosition) -> bool {
         let page = &self.pages[index];
         let is_later = |id: &u64, told: &PurgeTold| match page.number(*id) {

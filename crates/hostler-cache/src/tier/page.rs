@@ -24,8 +24,8 @@ const MOST_BYTES: usize = 48 << 10;
 const READ_BY_ALL_AFTER: Duration = Duration::from_secs(15);
 pub(super) const STALE: Duration = Duration::from_secs(5);
 
-/// Hours for which a purge stays. Nothing stays in memcached for longer. Clocks may be wrong, so a Hostler counts an hour
-/// when it has looked at the page for an hour in which no other counted.
+/// How many hours a purge stays on the page. No item stays in memcached for longer. Clocks may be wrong, so the page itself
+/// counts hours: a Hostler adds one when it has seen the same count for an hour.
 const HOURS: u64 = LONGEST_SECONDS / 3600 + 2;
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -167,7 +167,7 @@ impl Page {
         };
         let is_new = written.epoch != self.current.epoch;
         if is_new {
-            // They are lost with the page, and perhaps not all Hostlers have read them.
+            // The old changes are lost with the old page, and perhaps not all Hostlers have read them. So they are made again.
             let lost = std::mem::take(&mut self.current.changes);
             lost.iter().for_each(|(_, key)| self.change(key));
         }
@@ -204,7 +204,7 @@ impl Page {
         self.current.changes.iter().filter(|(number, _)| is_read(number)).cloned().collect()
     }
 
-    /// The keys of all changes, old and pending, if the page does not have room for all of them; and for how many it has.
+    /// If the page has no room for all changes: their keys, old and pending, and how many of them may stay on the page.
     pub fn overflow(&self, purges: &Purges, swept: &[(u64, Box<str>)]) -> Option<(Vec<Box<str>>, usize)> {
         let stays = |change: &&(u64, Box<str>)| !swept.contains(change);
         let old = self.current.changes.iter().filter(stays).map(|(_, key)| key);

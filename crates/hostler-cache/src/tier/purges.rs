@@ -14,8 +14,8 @@ pub(super) struct PurgeTold {
     pub purge: Purge,
     /// The servers that do not need it any more.
     pub over: BTreeSet<usize>,
-    /// It was sent to a server. A Hostler may have read it there before an equal purge that comes later, so that one needs
-    /// a record of its own.
+    /// It was sent to a server, where a Hostler may have read it already. So an equal purge that comes later needs a record
+    /// of its own.
     pub is_offered: bool,
 }
 

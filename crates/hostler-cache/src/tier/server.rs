@@ -188,7 +188,7 @@ impl MemcachedServer {
         self.timeout
     }
 
-    /// Its keeper should look after it now.
+    /// Tells the keeper of this server to look after it now.
     pub fn nudge(&self) {
         self.nudged.notify_one();
     }
@@ -271,8 +271,8 @@ impl MemcachedServer {
                 why
             }
         };
-        // The server may have been restarted while the connection was idle. Then all idle connections are dead, and this
-        // is one failure.
+        // The server may have been restarted while the connection was idle. Then all idle connections are dead. They are
+        // closed here, so that they count as one failure together.
         self.idle().clear();
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_FAILURES {
             self.leave(why);

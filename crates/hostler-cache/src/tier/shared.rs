@@ -66,7 +66,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
                 counts.misses.add(1);
                 return false;
             }
-            // Counted where it was seen.
+            // `ask` has counted the failure.
             Err(ServerFailure::Slow | ServerFailure::Broken(_)) => return false,
         };
         let entries = match item::read(&self.packing, key, bytes) {
@@ -89,7 +89,7 @@ impl<H: Send + Sync + 'static> TierShared<H> {
         is_kept
     }
 
-    /// Stores the entries that no purge has voided. The newest comes last, so that it is in front.
+    /// Stores the entries that no purge has voided, the newest last: the one that is stored last is the first under its key.
     fn keep(&self, index: usize, key: &[u8], entries: Vec<Entry<H>>, (now, since): (Moment, Tick)) -> bool {
         let is_good =
             |entry: &Entry<H>| entry.freshness.useless_from() > now && self.is_for_others(index, key, entry);
