@@ -54,8 +54,8 @@ pub fn response_body(head: &ResponseHead, to_head: bool) -> Result<BodyLength, F
     Ok(declared.unwrap_or(BodyLength::UntilClose))
 }
 
-/// Whether another response may follow on the connection, as this head says (RFC 9112 section 9.3). Not after a 204 that announces a body: it
-/// has none, but a sender that says so may still send it, and it would be read as the next response.
+/// Whether another response may follow on the connection, as this head says (RFC 9112 section 9.3). Not after a 204 that announces a body: a 204
+/// has none, but this sender may send one, and its bytes would be read as the next response.
 pub(crate) fn lets_another_follow(head: &ResponseHead) -> bool {
     let is_clear = head.status != 204
         || matches!(declared(&head.fields, head.version), Ok(None | Some(BodyLength::Known(0))));

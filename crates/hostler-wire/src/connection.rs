@@ -150,8 +150,8 @@ impl MemberConnection {
         self.offer.extend_from_slice(protocols);
     }
 
-    /// Whether the member may switch protocols in this call. A Node server no longer reads HTTP from such a connection, whatever it answers, and
-    /// reads nothing at all from it if its app does not.
+    /// Whether the member may switch protocols in this call. After such a request a Node server reads no more HTTP from the connection, whatever it
+    /// answers, and if its app does not read, nothing is read at all.
     pub fn has_offer(&self) -> bool {
         !self.offer.is_empty()
     }

@@ -22,13 +22,13 @@ pub struct FilePart<'a> {
 }
 
 impl Stream {
-    /// Whether bytes of files can be sent as they are. TLS and HTTP/2 encrypt or frame them first. On other systems than Linux they
-    /// are read and written.
+    /// Whether bytes of files can be sent by `sendfile`: over plain TCP on Linux. TLS and HTTP/2 must encrypt or frame them first, and on
+    /// other systems they are read and written.
     pub fn takes_files(&self) -> bool {
         cfg!(target_os = "linux") && matches!(self, Self::Tcp(_))
     }
 
-    /// Sends some of the part. Ready with 0 if the file has become shorter.
+    /// Sends some of the part. Ready with the number of bytes, or with 0 if the file has become shorter. Errors: of the file or the socket.
     pub fn poll_send_file(&mut self, cx: &mut Context<'_>, part: &FilePart<'_>) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(stream) => poll_send_file(stream, cx, part),
@@ -48,7 +48,7 @@ fn poll_send_file(stream: &TcpStream, cx: &mut Context<'_>, part: &FilePart<'_>)
             send(stream, part.file, &mut at, most)
         });
         match sent {
-            // The readiness was stale, and is noted now.
+            // tokio believed that the socket was writable. `try_io` has corrected that.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             sent => {

@@ -145,7 +145,7 @@ impl Fields {
         }
     }
 
-    /// Stores the bytes of all fields that were pushed. The only call of its head.
+    /// Stores the bytes of all fields that were pushed. Call it once for each head, after the last `push_known`.
     pub(crate) fn hold(&mut self, head: &[u8]) {
         self.bytes.extend_from_slice(head);
         self.mark_listed();

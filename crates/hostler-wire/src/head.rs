@@ -284,8 +284,8 @@ fn take_fields(fields: &mut Fields, head: &[u8], parsed: &[httparse::Header<'_>]
 }
 
 impl Fields {
-    /// Takes the field lines of a head in the usual form, from `at` on. Returns the length of the head. `None`: it is none,
-    /// or beyond the limits. Then there are no fields.
+    /// Takes the field lines of a head in the usual form, from `at` on. Returns the length of the head. `None`: the head is
+    /// incomplete, in another form, or over the limits. Then `self` has no fields.
     fn take_usual(&mut self, bytes: &[u8], at: usize, limits: &Limits) -> Option<usize> {
         match usual::field_lines(self, bytes, at, limits.max_fields) {
             Some(end) if end <= limits.max_size => Some(end),
@@ -297,7 +297,7 @@ impl Fields {
     }
 }
 
-/// The end of a field's line. The parser's value ends before the CR. An empty value has no position.
+/// The end of a field's line, CR LF included. The parser's value ends before the CR. An empty value has no position, so its name counts.
 fn line_end(head: &[u8], header: &httparse::Header<'_>) -> usize {
     let known = if header.value.is_empty() { header.name.as_bytes() } else { header.value };
     let end = (known.as_ptr() as usize).wrapping_sub(head.as_ptr() as usize) + known.len();

@@ -160,7 +160,7 @@ impl Stream {
     }
 
     /// Whether no byte has come and the other side has not closed, as far as the runtime knows. Makes no system call if
-    /// nothing has changed. After this, a task that waits for the stream must poll it again.
+    /// nothing has changed. A byte that has come may be lost. After this, a task that waits for the stream must poll it again.
     pub fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let read = match self {

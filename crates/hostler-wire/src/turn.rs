@@ -21,7 +21,7 @@ pub(crate) fn has_read(cx: &mut Context<'_>, bytes: usize) {
     for _ in 0..bytes / UNIT {
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return };
         if !coop::has_budget_remaining() {
-            // Dropped without progress, it gives the last operation back.
+            // `turn` is dropped without progress, so it gives this last operation back.
             return;
         }
         turn.made_progress();

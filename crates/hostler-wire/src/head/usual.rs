@@ -7,7 +7,7 @@
 use crate::field::{Fields, Name, Span};
 use crate::grammar::{TOKEN, is_token};
 
-/// One byte of eight equal ones.
+/// A 1 in each of eight bytes. Multiplied by a byte, it has that byte eight times.
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of each byte.
 const HIGH: u64 = 0x80 * ONES;
@@ -108,8 +108,8 @@ pub(super) fn field_lines(fields: &mut Fields, bytes: &[u8], mut at: usize, max:
     None
 }
 
-/// The position of the first byte that `marks` marks. It gets eight bytes at a time, the first one lowest, and sets the highest bit of each
-/// byte that it marks. Bits above the first marked byte have no meaning.
+/// The position of the first byte that `marks` marks. `marks` gets eight bytes at a time, the first one in the lowest bits, and returns the highest
+/// bit of each byte that it marks. Bits above the first marked byte have no meaning.
 #[inline(always)]
 fn find(bytes: &[u8], marks: impl Fn(u64) -> u64) -> Option<usize> {
     let mut at = 0;
@@ -146,19 +146,19 @@ fn colon(eight: u64) -> u64 {
     equal(eight, b':'.into())
 }
 
-/// All but the visible bytes of ASCII.
+/// Marks all bytes except visible ASCII.
 #[inline(always)]
 fn end_of_target(eight: u64) -> u64 {
     below(eight, 0x21) | equal(eight, 0x7f) | (eight & HIGH)
 }
 
-/// All but the visible bytes of ASCII and spaces.
+/// Marks all bytes except visible ASCII and spaces.
 #[inline(always)]
 fn end_of_reason(eight: u64) -> u64 {
     below(eight, 0x20) | equal(eight, 0x7f) | (eight & HIGH)
 }
 
-/// The control bytes. One of them, the tab, is allowed in a value.
+/// Marks the control bytes. One of them, the tab, is allowed in a value, so the caller checks further.
 #[inline(always)]
 fn end_of_value(eight: u64) -> u64 {
     below(eight, 0x20) | equal(eight, 0x7f)
