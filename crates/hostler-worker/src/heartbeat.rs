@@ -1,5 +1,5 @@
 //! Asks a worker with requests regularly how its event loop is doing. The answers give its utilisation; missing answers
-//! show that it hangs.
+//! show that it hangs. Kills no worker.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a Node process tells about itself when Hostler asks: its heap, its garbage collections, and how long the answer took.
+//! What a Node process tells about itself when Hostler asks: its heap, its garbage collections, and how long the answer took. Asks nothing itself.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Finds the processes of a group that listen on TCP. Behind `npm start` it is not the process that Hostler started.
-//! Blocks for some milliseconds.
+//! Finds the processes of a group that listen on TCP: behind `npm start`, the app is not the process that Hostler started.
+//! Blocks for some milliseconds. Knows no worker.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The figures of a worker at one moment, as plain data.
+//! The figures of a worker and of a restart at one moment, as plain data. Decides nothing.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The current figures of one worker's event loop and garbage collection. Shared by the tasks that measure and the code
-//! that shows them.
+//! that shows them. Measures nothing itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::message::Report;
 use super::node_figures::{Delays, NodeFigures};
 
-/// The bits of a NaN: not known.
+/// The bits of a NaN, which stand for a share that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The figures of one worker.

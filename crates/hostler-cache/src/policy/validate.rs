@@ -1,4 +1,4 @@
-//! Validation of a stored response, and what a 304 or a response to HEAD changes in it (RFC 9111 sections 3.1, 3.2, 4.3).
+//! Validation of a stored response, and what a 304 or a response to HEAD changes in it (RFC 9111 sections 3.1, 3.2, 4.3). Knows no store.
 
 use hostler_wire::parse_digits;
 

@@ -1,4 +1,4 @@
-//! Carries out the actions of a worker's lifecycle.
+//! Carries out the actions of a worker's lifecycle: boots, joins, leaves, kills. Does not choose the actions.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Translates commands, and reports about the worker, into events of the lifecycle.
+//! Translates commands, and reports about the worker, into events of the lifecycle. Does not know what follows from an event.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

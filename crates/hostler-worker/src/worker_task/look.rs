@@ -1,4 +1,4 @@
-//! Starts the tasks that measure the worker's event loop, and shows the number of its slots.
+//! Starts the tasks that measure the worker's event loop, and shows the number of its slots. Measures nothing itself.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reports about the worker: to the log, to the published status, and to the pool supervisor.
+//! Reports about the worker: to the log, to the published status, and to the pool supervisor. Does not decide about the worker.
 
 use std::time::Duration;
 
