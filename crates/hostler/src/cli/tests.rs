@@ -167,12 +167,14 @@ fn a_flag_without_its_value_is_a_usage_error() {
     check(
         "hostler run node server.js",
         expect![[r#"
-        error: unexpected argument 'node' found
+            error: unexpected argument 'node' found
 
-        Usage: hostler run [OPTIONS] -- <COMMAND>...
+              tip: the app follows `--`: hostler run -- node server.js
 
-        For more information, try '--help'.
-    "#]],
+            Usage: hostler run [OPTIONS] -- <COMMAND>...
+
+            For more information, try '--help'.
+        "#]],
     );
     check(
         "hostler run",
