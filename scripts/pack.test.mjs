@@ -24,6 +24,9 @@ const APP = "require('http').createServer((request, response) => response.end('s
 const CONTAINER = ['--user', '--map-root-user', '--pid', '--fork', '--kill-child', '--mount-proc'];
 const hasContainers = spawnSync('unshare', [...CONTAINER, 'true']).status === 0;
 
+/** What GitHub sets where it builds a release. */
+const BUILT_BY_GITHUB = { GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'example/hostler' };
+
 const started = [];
 let folder, dist, app;
 
@@ -31,7 +34,7 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'hostler-pack-'));
   dist = join(folder, 'dist');
   app = join(folder, 'app');
-  must(process.execPath, ['scripts/pack.mjs', '--target', TARGET, '--binary', PROGRAM, '--out', dist], root);
+  must(process.execPath, ['scripts/pack.mjs', '--target', TARGET, '--binary', PROGRAM, '--out', dist], root, BUILT_BY_GITHUB);
   await mkdir(app);
   await writeFile(join(app, 'server.js'), APP);
   await install(app, []);
@@ -183,10 +186,25 @@ test('a release publishes each package that is not private, with the version of 
     packages.push(about.name);
     assert.equal(about.version, version, about.name);
     assert.ok(workflow.includes(`npm pack --workspace ${about.name} --pack-destination dist`), about.name);
-    // npm writes @hostler/render as hostler-render-0.1.0.tgz.
-    assert.match(workflow, new RegExp(`for package in .* dist/${about.name.replace('@', '').replace('/', '-')}-\\*\\.tgz[ ;]`), about.name);
+    assert.ok(workflow.includes(`"repository.url=git+$GITHUB_SERVER_URL/$GITHUB_REPOSITORY.git" --workspace ${about.name}\n`), about.name);
+    // npm writes @hostler/render as hostler-render-0.1.0.tgz, and takes dist/NAME without ./ for a repository on GitHub.
+    assert.match(workflow, new RegExp(`for package in (?:\\./dist/\\S+ )*\\./dist/${about.name.replace('@', '').replace('/', '-')}-\\*\\.tgz[ ;]`), about.name);
   }
   assert.deepEqual(packages, ['@hostler/render']);
+});
+
+test('the notes of a release are not longer than GitHub takes', async () => {
+  const workflow = await readFile(join(root, '.github/workflows/release.yml'), 'utf8');
+  const [, notes, file] = /gh release create .* (--notes|--notes-file) (\S+)$/m.exec(workflow);
+  const length = notes === '--notes' ? 0 : (await readFile(join(root, file), 'utf8')).length;
+  assert.ok(length <= 125_000, `${file} has ${length} characters`);
+});
+
+test('each npm package names the repository that built it, without which npm refuses the proof of provenance', async () => {
+  for (const name of ['hostler', `@hostler/${TARGET}`]) {
+    const { repository } = JSON.parse(await readFile(join(app, 'node_modules', name, 'package.json'), 'utf8'));
+    assert.deepEqual(repository, { type: 'git', url: 'git+https://github.com/example/hostler.git' }, name);
+  }
 });
 
 test('the tar archive and the npm package have man pages and completions that work', async () => {
@@ -260,8 +278,8 @@ async function serve([program, ...args], options = {}) {
   return { child, address };
 }
 
-function must(command, args, cwd) {
-  const done = spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, npm_config_cache: join(folder, 'cache') } });
+function must(command, args, cwd, env = {}) {
+  const done = spawnSync(command, args, { cwd, encoding: 'utf8', env: { ...process.env, npm_config_cache: join(folder, 'cache'), ...env } });
   assert.equal(done.status, 0, `${command} ${args.join(' ')}\n${done.stdout}${done.stderr}`);
   return done;
 }

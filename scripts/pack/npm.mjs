@@ -22,6 +22,7 @@ export async function packPlatform(target, { program, version, stage, dist }) {
     libc: [target.libc],
     preferUnplugged: true, // Yarn keeps packages in zip files, and a program in a zip file cannot be started.
     files: ['bin'],
+    ...builtFrom(process.env),
   });
   await pack(folder, dist);
 }
@@ -39,8 +40,13 @@ export async function packLauncher({ extras, version, stage, dist }) {
   const optionalDependencies = Object.fromEntries(TARGETS.map((target) => [nameOf(target), version]));
   // File by file: npm takes a folder for a page without a section, and then refuses a global installation (EBADMAN).
   const man = readdirSync(join(folder, 'man')).sort().map((page) => `man/${page}`);
-  writeJson(join(folder, 'package.json'), { ...written, version, man, optionalDependencies });
+  writeJson(join(folder, 'package.json'), { ...written, version, man, optionalDependencies, ...builtFrom(process.env) });
   await pack(folder, dist);
+}
+
+/** The repository, where GitHub builds: npm refuses a package with a proof of provenance that does not name it. */
+function builtFrom({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name }) {
+  return server && name ? { repository: { type: 'git', url: `git+${server}/${name}.git` } } : {};
 }
 
 const nameOf = (target) => `@hostler/${target.name}`;
