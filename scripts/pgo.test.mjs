@@ -49,3 +49,14 @@ test('all other builds stay as they are', () => {
   otherwise(OPTIMISED, { version: 'rustc 1.96.0 (0123456789 2026-06-01)\n' });
   otherwise(OPTIMISED, { env: { HOSTLER_PGO: 'off' } });
 });
+
+test('a release is built by the compiler of the profile, and not by that of rust-toolchain.toml', () => {
+  const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8');
+  const [, step] = /- name: Install the compiler that the profile was made with\n +run: \|\n((?: {10}.*\n)+)/.exec(workflow);
+  const later = join(folder, 'github-env');
+  writeFileSync(join(folder, 'rustup'), '#!/bin/sh\n', { mode: 0o755 });
+  execFileSync('sh', ['-e', '-c', step], { cwd: root, env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, GITHUB_ENV: later } });
+  // Of what rustup asks for a toolchain, only this variable and +TOOLCHAIN count more than rust-toolchain.toml.
+  const [, version] = /^release: (.*)$/m.exec(readFileSync(join(root, 'pgo/rustc.txt'), 'utf8'));
+  assert.equal(readFileSync(later, 'utf8'), `RUSTUP_TOOLCHAIN=${version}\n`);
+});
