@@ -209,6 +209,28 @@ test('pictures open large by mouse and by keys, and closing returns to the same 
   assert.deepEqual(complaints, []);
 });
 
+test('a link to a part of the page leads there, and the page does not jump back', async (t) => {
+  const { page } = await site(t);
+  const { tab, complaints } = await openPage(t, browser, { viewport: { width: 1280, height: 600 } });
+  await tab.goto(`${page.url}/6`);
+  await hydrated(tab);
+  // The page scrolls itself once more, when React has dealt with the move.
+  await tab.evaluate(`(() => {
+    for (const [owner, name] of [[window, 'scrollTo'], [Element.prototype, 'scrollIntoView']]) {
+      const own = owner[name];
+      owner[name] = function (...args) {
+        own.apply(this, args);
+        window.arrived = true;
+      };
+    }
+  })()`);
+  await tab.getByRole('link', { name: 'See when it is free' }).click();
+  await eventually('the page to arrive', () => tab.evaluate('window.arrived'));
+  const [top, height] = await tab.evaluate("[document.getElementById('when').getBoundingClientRect().top, innerHeight]");
+  assert.ok(top >= 0 && top < height, `the calendar is at ${top} of ${height}`);
+  assert.deepEqual(complaints, []);
+});
+
 async function site(t, env) {
   const api = await startApi(t);
   return { api, page: await startPage(t, { api, env }) };

@@ -83,6 +83,13 @@ function arrival(same, before, after) {
   };
 }
 
+/** To where the page was left. A link to a part of the page, such as #when, is told by `popstate` too, and has no state. */
+function scrollBack(state) {
+  const part = state === null && document.getElementById(location.hash.slice(1));
+  if (part) part.scrollIntoView();
+  else window.scrollTo(0, state?.y ?? 0);
+}
+
 /** Handles links and the browser's own buttons. */
 function useMovement(base, go, move) {
   useEffect(() => {
@@ -94,7 +101,7 @@ function useMovement(base, go, move) {
       event.preventDefault();
       go(url.href, { replace: link.dataset.replace !== undefined });
     };
-    const onPop = ({ state }) => move(location.pathname + location.search, () => window.scrollTo(0, state?.y ?? 0));
+    const onPop = ({ state }) => move(location.pathname + location.search, () => scrollBack(state));
     const onLeave = () => history.replaceState({ y: window.scrollY }, '');
     history.scrollRestoration = 'manual';
     if (history.state?.y) window.scrollTo(0, history.state.y);
