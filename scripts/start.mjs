@@ -24,7 +24,7 @@ function start() {
   const child = spawn(program, ['start', '-c', CONFIG], { cwd: root, stdio: 'inherit', detached: true });
   child.once('error', (error) => stop(`${program} could not be started: ${error.message}`));
   child.once('exit', async (code, signal) => {
-    await followSuccessors(child.pid);
+    await followSuccessors(child.pid, code);
     process.exit(exitCode(code, signal));
   });
   let last = child.pid;
@@ -38,8 +38,8 @@ function start() {
   return child;
 
   /** After `hostler upgrade` the process that this script started ends, and another one serves. */
-  async function followSuccessors(ended) {
-    for (let next = await successorOf(ended, ADMIN); next; next = await successorOf(next, ADMIN)) {
+  async function followSuccessors(ended, code) {
+    for (let next = await successorOf(ended, ADMIN, code); next; next = await successorOf(next, ADMIN)) {
       last = next;
       if (asked) process.kill(next, asked);
       while (isAlive(next)) await new Promise((resolve) => setTimeout(resolve, 200));

@@ -19,3 +19,8 @@ test('a process that has ended has no successor if no other process answers', as
   assert.equal(await successorOf(process.pid, admin), undefined);
   assert.equal(await successorOf(1, 'http://127.0.0.1:1'), undefined);
 });
+
+test('a process that could not start has no successor, although another one has its port', async () => {
+  assert.equal(await successorOf(1, admin, 1), undefined);
+  assert.equal(await successorOf(1, admin, null), process.pid, 'a signal has ended it, after an upgrade');
+});
