@@ -112,16 +112,16 @@ impl<T: Clone> Flights<T> {
 
     /// Joins the flight of this key, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], now: Tick) -> FlightRole<T> {
-        self.join_unless(key, now, |_| false)
+        self.join_unless(key, now, |_, _| false)
     }
 
-    /// As [`join`](Self::join), but does not join a flight if `is_void` returns true for the time when it began: its response
-    /// is outdated. Only the requests that wait for it already get it.
+    /// As [`join`](Self::join), but does not join a flight if `is_void` returns true for the time when it began, and for its
+    /// response if that arrives already: it is outdated. Only the requests that wait for it or read it already get it.
     pub fn join_unless(
         self: &Arc<Self>,
         key: &[u8],
         now: Tick,
-        is_void: impl FnOnce(Tick) -> bool,
+        is_void: impl FnOnce(Tick, Option<&T>) -> bool,
     ) -> FlightRole<T> {
         let hash = self.hash(key);
         let mut shard = self.shard(hash);
@@ -131,7 +131,7 @@ impl<T: Clone> Flights<T> {
             }
             shard.alone.remove(&hash);
         }
-        if shard.flights.get(key).is_some_and(|flight| is_void(flight.begun)) {
+        if shard.flights.get(key).is_some_and(|flight| is_void(flight.begun, flight.progress.arriving())) {
             shard.set_aside(key);
         }
         if let Some(flight) = shard.flights.get_mut(key) {
@@ -273,6 +273,13 @@ impl<T> Drop for Flight<T> {
 }
 
 impl<T> FlightProgress<T> {
+    fn arriving(&self) -> Option<&T> {
+        match self {
+            Self::Waiting(_) => None,
+            Self::Arriving(answer) => Some(answer),
+        }
+    }
+
     fn waiting(self) -> VecDeque<oneshot::Sender<FlightResult<T>>> {
         match self {
             Self::Waiting(waiting) => waiting,

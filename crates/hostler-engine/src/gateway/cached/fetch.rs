@@ -62,6 +62,15 @@ impl Fetch {
         Some(answer)
     }
 
+    /// Whether what arrives is for requests like this one, but has become stale meanwhile, so that none of them may get it any more.
+    pub(super) fn is_over(&self, exchange: &Exchange, fetch_outcome: &FetchOutcome) -> bool {
+        let FetchOutcome::Arriving(arriving) = fetch_outcome else { return false };
+        let now = Moment::now();
+        !self.caching.collapses
+            && arriving.freshness.is_ok_and(|freshness| !freshness.is_servable(now))
+            && arriving.vary.matches(&MemberRequestView(exchange), self.side())
+    }
+
     /// Sends the request to a member and handles the answer.
     pub async fn run<D: Downstream>(
         mut self: Box<Self>,

@@ -173,8 +173,12 @@ async fn join_flight<D: Downstream>(
     // The limit is needed: two responses on their way with different `Vary` could each lead to the flight of the other, endlessly and
     // without a wait.
     for _ in (0..MOST_FLIGHTS).take_while(|_| is_usual) {
-        // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4).
-        let is_void = |begun| shared_cache.memory.is_void(&fetch.key, begun);
+        // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4). If what arrives
+        // is stale already, the requests from now on share a new fetch: otherwise each of them would fetch for itself until all of it has come.
+        let is_void = |begun, arriving: Option<&FetchOutcome>| {
+            shared_cache.memory.is_void(&fetch.key, begun)
+                || arriving.is_some_and(|arriving| fetch.is_over(exchange, arriving))
+        };
         let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Tick::now(), is_void) {
             FlightRole::Alone => break,
             FlightRole::Arriving(fetch_outcome) => FlightResult::Shared(fetch_outcome),
@@ -373,6 +377,21 @@ mod tests {
         let asked = join_flight(fetch, (&target(), None), &mut exchange, &mut NoClient).await;
         let Ok(CacheAnswer::Forward(fetch)) = asked else { panic!("none of the answers is for it") };
         assert!(fetch.flight.is_none(), "it fetches for itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_becomes_stale_while_it_arrives_gives_way_to_one_new_fetch() {
+        let (mut exchange, fetch, first) = second();
+        exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\n\r\n", &Limits::default()).unwrap();
+        first.arrive(&arriving(&fetch, "a", "1"));
+        let (key, flights) = (fetch.flight_key(), fetch.caching.shared_cache.flights.clone());
+        let asked = join_flight(fetch, (&target(), None), &mut exchange, &mut NoClient).await;
+        let Ok(CacheAnswer::Forward(fetch)) = asked else { panic!("a stale answer is for no later request") };
+        assert!(fetch.flight.is_some(), "it fetches for all that come from now on");
+        assert!(
+            matches!(flights.join(&key, Tick::now()), FlightRole::Follower(_)),
+            "the next one waits for it"
+        );
     }
 
     #[tokio::test(start_paused = true)]
