@@ -88,8 +88,8 @@ impl ResponseCacheControl {
             };
             // In `Cache-Control` a quoted number counts as a number. Here it has the wrong type.
             let is_number = matches!(item.bare_item, BareItem::Integer(_));
-            let argument =
-                if is_number || !has_seconds(name.as_str()) { argument } else { Some(b"?"[..].into()) };
+            let is_good = argument.is_none() || is_number || !has_seconds(name.as_str());
+            let argument = if is_good { argument } else { Some(b"?"[..].into()) };
             cache_control.take(name.as_str().as_bytes(), argument);
         }
         Some(cache_control)
@@ -112,6 +112,8 @@ impl ResponseCacheControl {
             b"must-understand" => self.must_understand = true,
             b"max-age" => self.max_age.add(argument),
             b"s-maxage" => self.s_maxage.add(argument),
+            // Nitro and older versions of Next.js send `stale-while-revalidate` alone. It names no time, so that of the route counts.
+            b"stale-while-revalidate" | b"stale-if-error" if argument.is_none() => {}
             b"stale-while-revalidate" => self.stale_while_revalidate.add(argument),
             b"stale-if-error" => self.stale_if_error.add(argument),
             _ => {}

@@ -67,6 +67,10 @@ fn the_routes_stale_windows_apply_to_answers_that_neither_name_nor_forbid_one() 
     assert_eq!(windows("Cache-Control: s-maxage=60"), (10, 20));
     assert_eq!(windows("Cache-Control: max-age=60, stale-while-revalidate=1, stale-if-error=2"), (1, 2));
     assert_eq!(windows("Cache-Control: max-age=60, stale-while-revalidate=0"), (0, 20));
+    assert_eq!(windows("Cache-Control: max-age=60, stale-while-revalidate=a"), (0, 20));
+    assert_eq!(windows("Cache-Control: s-maxage=60, stale-while-revalidate"), (10, 20), "Nitro, Next.js");
+    assert_eq!(windows("CDN-Cache-Control: max-age=60, stale-while-revalidate, stale-if-error"), (10, 20));
+    assert_eq!(windows("CDN-Cache-Control: max-age=60, stale-while-revalidate=\"5\""), (0, 20));
     assert_eq!(windows("Cache-Control: max-age=60, must-revalidate"), (0, 0));
     assert_eq!(windows("Cache-Control: no-cache | ETag: \"a\""), (0, 0));
 }
