@@ -31,15 +31,19 @@ pub(super) async fn each_tried(pools: &[RunningPool]) {
     }
 }
 
-/// Waits until a pool has failed: after some tries no worker of it has ever worked. If that does not happen, it waits for ever.
-pub(super) async fn never_ready(pools: &[RunningPool]) -> NeverReady {
-    let mut waiting = JoinSet::new();
-    for supervisor in pools.iter().filter_map(|pool| pool.supervisor.clone()) {
-        waiting.spawn(async move { supervisor.never_ready(TRIES).await });
-    }
-    match waiting.join_next().await {
-        Some(Ok(never_ready)) => never_ready,
-        _ => std::future::pending().await,
+/// Waits until a pool has failed: after some tries no worker of it has ever worked. If that does not happen, it waits for ever. It keeps no pool
+/// meanwhile: the members of one that a reload removes leave with its last copy.
+pub(super) fn never_ready(pools: &[RunningPool]) -> impl Future<Output = NeverReady> + use<> {
+    let supervisors: Vec<_> = pools.iter().filter_map(|pool| pool.supervisor.clone()).collect();
+    async move {
+        let mut waiting = JoinSet::new();
+        for supervisor in supervisors {
+            waiting.spawn(async move { supervisor.never_ready(TRIES).await });
+        }
+        match waiting.join_next().await {
+            Some(Ok(never_ready)) => never_ready,
+            _ => std::future::pending().await,
+        }
     }
 }
 

@@ -233,8 +233,8 @@ async fn until_stop(
 ) -> ServerEnding {
     let mut takeover = running.takeover.subscribe();
     let (mut until, mut is_passed_on) = (None, false);
-    let pools = running.pools.load_full();
-    let mut never_ready = pin!(boot::never_ready(&pools));
+    let never_ready = boot::never_ready(&running.pools.load());
+    let mut never_ready = pin!(never_ready);
     // The workers of the predecessor may have worked.
     let ends_if_never_ready = running.options.ends_if_never_ready && !is_successor;
     loop {

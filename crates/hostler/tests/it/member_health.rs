@@ -206,6 +206,28 @@ async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() 
 }
 
 #[tokio::test]
+async fn the_checks_of_a_pool_end_when_a_reload_removes_it() {
+    let healthy = Arc::new(AtomicBool::new(true));
+    let (gone, stays) = (checked("gone", &healthy).await, checked("stays", &healthy).await);
+    let pool = |name: &str, member: &Upstream| {
+        let checks = format!("[pools.{name}.health_check]\npath = '/health'\n{CHECKED}");
+        format!("[pools.{name}]\nmembers = ['{}']\n{checks}", member.address())
+    };
+    let route = "routes = [{ match = '*', pool = 'app' }]\n";
+    let site = site(&format!("{route}{}{}", pool("app", &stays), pool("old", &gone))).start().await;
+    gone.has_seen(3).await;
+    site.rewrite(&format!("{route}{}", pool("app", &stays)));
+    let reloaded = site.command(&["reload"]).await;
+    assert!(reloaded.assert_exit(0).stdout.contains("pool old: removed"), "{reloaded:?}");
+    eventually("ten checks of one pool without one of the other", async || {
+        let before = gone.requests().len();
+        stays.has_seen(stays.requests().len() + 10).await;
+        (gone.requests().len() == before).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_check_is_decided_by_the_head_of_a_response_whose_body_does_not_end() {
     let stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n";
     let member = upstream().answers(stream).start().await;
