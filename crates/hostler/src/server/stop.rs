@@ -59,10 +59,12 @@ pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
     running.connections().leave();
     dismiss_tunnels(running);
     tokio::select! {
-        _ = running.drained(running.connections().all_ended()) => {}
+        _ = running.drained(running.connections().all_ended()) => return,
         () = stop_asked(running, signals) => {}
         () = running.successor_stops.notified() => {}
     }
+    // The process before this one may wait for silent clients, too, and this one waits for its end.
+    Handover::stopping(running.predecessor.as_deref()).await;
 }
 
 /// Ends all connections: idle ones at once, others after their request. True if a second signal demands an immediate stop.
@@ -135,8 +137,14 @@ pub(super) async fn wait_for(
     }
     let text = "the process before this one still finishes requests; waiting for its end";
     running.journal.event(Level::Info, text);
+    let passes_on = async {
+        running.successor_stops.notified().await;
+        Handover::stopping(running.predecessor.as_deref()).await;
+        pending::<()>().await
+    };
     tokio::select! {
         _ = running.drained(predecessor.ended()) => {}
+        () = passes_on => {}
         () = stop_asked(running, signals) => {}
     }
 }

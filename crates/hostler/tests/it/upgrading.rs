@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 
 use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, text, try_client, upstream};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cache_hits::{numbered, with_cache};
 use crate::in_front_of;
@@ -115,6 +116,25 @@ async fn an_upgrade_waits_for_an_idle_connection_at_most_the_drain_timeout() {
     silent.assert_closed().await;
     assert_eq!(site.exit().await, 0);
     site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_stop_after_two_upgrades_ends_the_first_process_too() {
+    let app = upstream().start().await;
+    let mut site = in_front_of(&app, "").await;
+    let mut silent = site.connect().await;
+    silent.get("/").await.assert_ok("ok");
+    upgrade(&site).await;
+    // The old process may still take a command, and refuses it.
+    let said = eventually("the second upgrade", async || {
+        let output = site.command(&["upgrade"]).await;
+        (output.code == Some(0)).then_some(output.stdout)
+    })
+    .await;
+    let last = said.split_once("pid ").unwrap().1.split(' ').next().unwrap();
+    kill_process(Pid::from_raw(last.parse().unwrap()).unwrap(), Signal::TERM).unwrap();
+    silent.assert_closed().await;
+    assert_eq!(site.exit().await, 0);
 }
 
 #[tokio::test]
