@@ -66,16 +66,19 @@ impl Journal {
         Self::writing(form, access, opened(file)?, priorities)
     }
 
-    /// Opens the file again, which may have been renamed. Further lines go there. After an error they go where they went.
-    pub fn reopen(&self, file: Option<&Path>) -> io::Result<()> {
-        let out = opened(file)?;
-        let was_stdout = self.priorities.to_stdout(file.is_none());
+    /// Opens a file for [`Self::go_on_in`], or else standard output. May block.
+    pub fn opened(file: Option<&Path>) -> io::Result<File> {
+        opened(file)
+    }
+
+    /// Further lines go to this file, or to standard output (`is_stdout`).
+    pub fn go_on_in(&self, out: File, is_stdout: bool) {
+        let was_stdout = self.priorities.to_stdout(is_stdout);
         self.writer.replace(out, |waiting| {
-            if was_stdout && file.is_some() {
+            if was_stdout && !is_stdout {
                 self.priorities.unmark(waiting);
             }
         });
-        Ok(())
     }
 
     /// Further lines follow these rules.

@@ -1,5 +1,7 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
@@ -10,7 +12,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Advertise, Config, Invocation};
 use hostler_engine::cache::SharedCache;
-use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool, Sweep};
+use hostler_engine::exchange::{Connections, DiskThreads, MemoryBudget, RecentExchanges, Spool, Sweep};
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route};
 use hostler_engine::journal::{Journal, Level};
 use hostler_worker::Supervisor;
@@ -277,17 +279,31 @@ async fn in_time<T>(limit: Duration, ended: impl Future<Output = T>) -> Option<T
     }
 }
 
-/// Opens the log file again, on a blocking thread: its disk may hang. After an error, which is logged and returned as a sentence, the log goes
-/// on where it was.
+/// Opens the log file again. After an error, which is logged and returned as a sentence, the log goes on where it was.
 pub(super) async fn reopen_log(journal: Journal, file: Option<PathBuf>) -> Option<String> {
-    let opening = spawn_blocking(move || {
-        let error = journal.reopen(file.as_deref()).err()?;
-        let file = file.map_or("standard output".into(), |file| file.display().to_string());
-        let text = format!("log.file: {file} cannot be opened: {error}");
-        journal.event(Level::Error, &text);
-        Some(text)
-    });
-    opening.await.ok().flatten()
+    let path = file.clone();
+    reopen_by(move || Journal::opened(path.as_deref()), journal, file).await
+}
+
+/// With a time limit: a disk that hangs would hold up this reload and each later one, also one that names a file on another disk.
+async fn reopen_by(
+    open: impl FnOnce() -> io::Result<File> + Send + 'static,
+    journal: Journal,
+    file: Option<PathBuf>,
+) -> Option<String> {
+    match DiskThreads::new(1).run(open).await {
+        Ok(out) => {
+            // To close the file before may block. An error means that the runtime ends.
+            let _ = spawn_blocking(move || journal.go_on_in(out, file.is_none())).await;
+            None
+        }
+        Err(error) => {
+            let file = file.map_or("standard output".into(), |file| file.display().to_string());
+            let text = format!("log.file: {file} cannot be opened: {error}");
+            journal.event(Level::Error, &text);
+            Some(text)
+        }
+    }
 }
 
 /// A pool of workers that is not in `pools`: a reload has started it and waits for its workers, or it was removed and drains. As long as this
@@ -373,7 +389,9 @@ fn serving(
 #[cfg(test)]
 mod tests {
     use std::future::pending;
+    use std::sync::mpsc;
 
+    use hostler_engine::journal::LogFormat;
     use tokio::sync::oneshot;
     use tokio::task::yield_now;
     use tokio::time::advance;
@@ -395,5 +413,23 @@ mod tests {
         let began = Instant::now();
         assert_eq!(in_time(limit, pending::<()>()).await, None);
         assert!(began.elapsed() < limit + HELD_UP);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_file_on_a_disk_that_hangs_holds_up_no_reload_for_ever() {
+        let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap()).unwrap();
+        let (begin, begun) = oneshot::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let open = move || {
+            let _ = begin.send(());
+            let _ = ended.recv();
+            File::create("/dev/null")
+        };
+        let reopening = tokio::spawn(reopen_by(open, journal, Some("/mnt/log".into())));
+        begun.await.unwrap();
+        advance(Duration::from_secs(3600)).await;
+        let why = "log.file: /mnt/log cannot be opened: the file system does not answer";
+        assert_eq!(reopening.await.unwrap().as_deref(), Some(why));
+        drop(end);
     }
 }
