@@ -36,6 +36,7 @@ pub(super) enum SupervisorCommand {
     RestartAnew { answer: oneshot::Sender<Result<Restarted, RestartError>>, reached: oneshot::Sender<()> },
     Inspect(Option<usize>, InspectionOrder),
     Rotate(RotationOrder),
+    EndDrains,
     Replace(usize),
 }
 
@@ -164,6 +165,7 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
             Some(SupervisorCommand::Hung(member)) => self.order_all(&WorkerCommand::Hung(member)),
             Some(SupervisorCommand::Inspect(worker, order)) => self.inspect(worker, order),
             Some(SupervisorCommand::Rotate(order)) => self.rotate(order),
+            Some(SupervisorCommand::EndDrains) => self.end_drains(),
             Some(SupervisorCommand::Replace(worker)) => self.replace(worker),
             Some(SupervisorCommand::Stop) => self.end(&WorkerCommand::Stop),
             Some(SupervisorCommand::Kill) => self.end(&WorkerCommand::Kill),
@@ -194,6 +196,12 @@ impl<E: Send + Sync + 'static> PoolSupervisor<E> {
         });
         // The caller may have left.
         let _ = answer.send(told);
+    }
+
+    fn end_drains(&self) {
+        if !rotation::has_server(&self.shared.board.borrow()) {
+            self.order_all(&WorkerCommand::Rotate(Rotation::In));
+        }
     }
 
     /// Replaces one worker, as if it was due for recycling.

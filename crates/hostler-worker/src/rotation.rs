@@ -62,6 +62,11 @@ pub(super) fn choose(
     }
 }
 
+/// Whether a worker of the pool serves. A spare that stands by joins at once when a worker is missing.
+pub(super) fn has_server(board: &[WorkerStatus]) -> bool {
+    board.iter().any(|place| matches!(place.state, WorkerState::Ready | WorkerState::Standby))
+}
+
 /// Shows at once that the worker leaves, so that the next order does not count on it. A worker that cannot obey shows how it is.
 pub(super) fn show(board: &mut [WorkerStatus], task: WorkerTaskId, rotation: Rotation) {
     let place = board.iter_mut().find(|place| place.task == task && place.state == WorkerState::Ready);

@@ -203,6 +203,11 @@ impl Supervisor {
         async move { answered.await.unwrap_or_else(|_| Err("the workers are being stopped".into())) }
     }
 
+    /// The pool ends soon: drained workers come back into rotation if no other one serves. Nothing else would serve the requests that wait.
+    pub fn end_drains(&self) {
+        self.command(SupervisorCommand::EndDrains);
+    }
+
     /// Replaces one worker: a new one boots and takes over, then the old one finishes its requests and stops.
     pub fn replace(&self, worker: usize) {
         self.command(SupervisorCommand::Replace(worker));

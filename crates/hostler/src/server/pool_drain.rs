@@ -16,7 +16,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// most, as the end of the program does. A request whose body is still being read holds its route but is not in the queue yet; `routes`
 /// show whether there are such requests.
 pub(super) fn drain(running: &Arc<RunningServer>, pool: RunningPool, routes: Vec<Weak<Route>>) {
-    pool.resume();
+    pool.let_go();
     pool.pool.dismiss_tunnels();
     let leaving = UnlistedPool::enter(running, &pool);
     let running = running.clone();

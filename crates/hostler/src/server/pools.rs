@@ -215,6 +215,12 @@ impl RunningPool {
         self.pool.resume();
     }
 
+    /// The pool or Hostler ends: what an operator has held up goes on. Requests would wait for it until their time limit.
+    pub fn let_go(&self) {
+        self.resume();
+        self.supervisor.iter().for_each(|supervisor| supervisor.end_drains());
+    }
+
     fn set_timer(&self, timer: Option<JoinHandle<()>>) {
         let mut current = self.pause_timer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = std::mem::replace(&mut *current, timer) {

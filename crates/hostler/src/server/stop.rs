@@ -55,7 +55,7 @@ pub(super) async fn reached(moment: Option<Instant>) {
 
 /// After a takeover: each connection closes after its next answer, or after it was idle for long.
 pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
-    end_pauses(running);
+    end_holds(running);
     running.connections().leave();
     dismiss_tunnels(running);
     tokio::select! {
@@ -71,7 +71,7 @@ pub(super) async fn leave(running: &RunningServer, signals: &mut Signals) {
 pub(super) async fn drain(running: &RunningServer, data_plane: DataPlane, signals: &mut Signals) -> bool {
     let connections = running.connections();
     let mut is_urgent = false;
-    end_pauses(running);
+    end_holds(running);
     connections.announce_end();
     connections.drain();
     dismiss_tunnels(running);
@@ -149,9 +149,9 @@ pub(super) async fn wait_for(
     }
 }
 
-/// Ends all pauses: otherwise the requests that they hold would wait until their time limit.
-fn end_pauses(running: &RunningServer) {
-    running.pools.load().iter().for_each(RunningPool::resume);
+/// Ends all pauses, and the drains of workers without which a pool serves nothing.
+fn end_holds(running: &RunningServer) {
+    running.pools.load().iter().for_each(RunningPool::let_go);
 }
 
 /// Ends the tunnels: they have no next response after which they could close. A tunnel that begins later finds that Hostler is stopping.

@@ -106,6 +106,19 @@ async fn a_worker_with_a_running_request_gets_no_second_one_when_it_comes_back()
 }
 
 #[tokio::test]
+async fn a_stop_serves_requests_that_wait_for_a_drained_worker() {
+    let mut site =
+        plan(1).option("server.drain_timeout=1h").option("pools.app.queue.timeout=1h").started().await;
+    hostler(&site, &["drain", "app/1", "--force"]).await.assert_exit(0);
+    is(&site, 1, "out of rotation").await;
+    let waiting = site.ask("/");
+    site.settles_at(0, 1).await;
+    site.terminate();
+    waiting.await.unwrap().assert_status(200);
+    assert_eq!(site.exit().await, 0);
+}
+
+#[tokio::test]
 async fn a_drain_ends_after_its_time_or_with_its_process() {
     let site = plan(2).started().await;
     hostler(&site, &["drain", "app/1", "--for", "300ms"]).await.assert_exit(0);
