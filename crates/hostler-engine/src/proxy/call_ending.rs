@@ -12,6 +12,8 @@
 /// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
 /// | `BadAnswer`, `Released` | closed | returned | |
 ///
+/// A connection in HTTP/2 that may be dead gets no new calls (`Call::avoid_dead_connection`).
+///
 /// A stream has returned its slot already, so each of these only ends it. The time for which a slot was held is recorded when it is returned. A call ends in two more ways: one without an answer may give its
 /// lease back to its caller (`Call::without_answer`), and one whose answer is 101 becomes a tunnel (`Call::switch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,10 +28,14 @@ pub struct CallRemains {
 /// A request counts as alone at its worker if the worker had no other one for this long before it broke off.
 pub const ALONE_TIME: Duration = Duration::from_secs(1);
 
+/// A connection in HTTP/2 over which nothing has come for this long, while a call waits, may be dead. It is longer than a round trip.
+const SILENT_TIME: Duration = Duration::from_millis(500);
+
 impl Call {
     /// Ends the call.
     pub fn end(mut self, how: CallEnding) -> CallRemains {
         let (mut cost, mut pending_end, mut has_handed_over) = (None, None, false);
+        self.avoid_dead_connection(how);
         match how {
             CallEnding::Whole => (cost, has_handed_over) = self.finish_whole(),
             #[cfg(test)]
@@ -42,9 +46,6 @@ impl Call {
             CallEnding::TimedOut => {
                 if !self.lease.is_ours() && !self.awaits_body() {
                     self.strike();
-                }
-                if let Link::Http2(stream) = &self.link {
-                    self.lease.http2_connections(self.thread).avoid(stream.permit());
                 }
                 // One request is one timeout, however long the member goes on.
                 pending_end = self.linger(false);
@@ -63,6 +64,23 @@ impl Call {
             }
         }
         CallRemains { cost, pending_end, has_handed_over }
+    }
+
+    /// New calls do not use an HTTP/2 connection that may be dead: one without a response in time, and one over which nothing has come since
+    /// a call began that is given up. The calls of clients that wait for less than `request_timeout` never time out here. If the network
+    /// drops the packets of a connection, the kernel notices it only after a quarter of an hour.
+    fn avoid_dead_connection(&self, how: CallEnding) {
+        let Link::Http2(stream) = &self.link else { return };
+        let may_be_dead = match how {
+            CallEnding::TimedOut => true,
+            CallEnding::Unwanted | CallEnding::MarkedDown | CallEnding::ClientFailed | CallEnding::Outrun => {
+                !self.headed && self.began.elapsed() >= SILENT_TIME && stream.is_connection_silent()
+            }
+            CallEnding::Whole | CallEnding::HungUp | CallEnding::BadAnswer | CallEnding::Released => false,
+        };
+        if may_be_dead {
+            self.lease.http2_connections(self.thread).avoid(stream.permit());
+        }
     }
 
     /// Goes on with a call for which no client waits. `blames`: a member that does not finish has failed. The member is told to stop at

@@ -97,3 +97,24 @@ async fn a_call_of_grpc_that_is_late_is_cancelled_at_the_member() {
     assert_eq!(within("the end of the call", told.recv()).await, Some(Reason::CANCEL));
     site.settles("app", 0, 0).await;
 }
+
+#[tokio::test]
+async fn a_connection_that_was_silent_during_a_cancelled_call_gets_no_more_calls() {
+    // As over a connection whose packets the network drops after its first call.
+    let script = async |asked: Asked| match (asked.connection, asked.nth) {
+        (1, 2..) => std::future::pending().await,
+        _ => asked.ok("").await,
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "").await;
+    let mut talk = talk(&site).await;
+    let (head, _) = talk.ask(call("/first", "application/grpc")).await;
+    assert_eq!(head.status(), 200);
+    let cancelled = talk.begin(call("/cancelled", "application/grpc"), true).await;
+    eventually("the call", async || (member.requests() == 2).then_some(())).await;
+    drop(cancelled);
+    site.settles("app", 0, 0).await;
+    let (head, _) = talk.ask(call("/next", "application/grpc")).await;
+    assert_eq!(head.status(), 200);
+    assert_eq!((member.requests(), member.connections()), (3, 2));
+}

@@ -10,7 +10,7 @@ use hostler_wire::{Limits, Stream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::member_io::{MemberIo, SilentEnd};
+use super::member_io::{Heard, MemberIo, SilentEnd};
 use crate::proxy::{Connector, Failure, MemberProtocol, TlsFault, descriptors};
 
 /// How much of one answer the member may send before we read it.
@@ -55,6 +55,7 @@ struct Http2Connection {
     requests: SendRequest<Bytes>,
     load: Arc<Mutex<ConnectionLoad>>,
     silent_end: SilentEnd,
+    heard: Heard,
     opened: Instant,
 }
 
@@ -88,6 +89,8 @@ pub(in crate::proxy) struct StreamPermit {
     need: BodyNeed,
     /// Why TLS has ended before the member has said anything.
     pub(super) silent_end: SilentEnd,
+    /// What has come over the connection, for all its calls.
+    pub(super) heard: Heard,
 }
 
 impl Http2Connections {
@@ -128,9 +131,9 @@ impl Http2Connections {
             return Ok(permit);
         }
         let left = until.saturating_duration_since(Instant::now());
-        let silent_end = SilentEnd::default();
+        let (silent_end, heard) = (SilentEnd::default(), Heard::default());
         let opened = match connector.connect(MemberProtocol::Http2, left).await {
-            Ok(stream) => handshake(stream, &silent_end, limits).await.map_err(|error| {
+            Ok(stream) => handshake(stream, (&silent_end, &heard), limits).await.map_err(|error| {
                 let of_tls = silent_end.error().and_then(|error| TlsFault::of_silence(&error));
                 of_tls.unwrap_or(Failure::Unreachable(error))
             }),
@@ -143,7 +146,8 @@ impl Http2Connections {
         let idle_since = Instant::now();
         let load = ConnectionLoad { streams: 0, at_once: 0, as_read: 0, idle_since, _in_use: in_use };
         let load = Arc::new(Mutex::new(load));
-        let http2_connection = Http2Connection { requests, load, silent_end, opened: Instant::now() };
+        let opened = Instant::now();
+        let http2_connection = Http2Connection { requests, load, silent_end, heard, opened };
         let permit = http2_connection.take(need);
         self.open().push(http2_connection);
         Ok(permit)
@@ -166,8 +170,7 @@ impl Http2Connections {
         open.iter().find(|http2_connection| fits(http2_connection)).map(|found| found.take(need))
     }
 
-    /// A call on this connection got no answer in time, so the connection may be dead. New calls no longer use it; calls that are already
-    /// on it may still finish.
+    /// A call on this connection has shown that it may be dead. New calls no longer use it; calls that are already on it may still finish.
     pub fn avoid(&self, permit: &StreamPermit) {
         self.open().retain(|http2_connection| !Arc::ptr_eq(&http2_connection.load, &permit.load));
     }
@@ -216,8 +219,8 @@ impl Http2Connection {
             BodyNeed::AsRead => load.as_read += 1,
         }
         drop(load);
-        let (load, silent_end) = (self.load.clone(), self.silent_end.clone());
-        StreamPermit { requests: self.requests.clone(), load, need, silent_end }
+        let (load, silent_end, heard) = (self.load.clone(), self.silent_end.clone(), self.heard.clone());
+        StreamPermit { requests: self.requests.clone(), load, need, silent_end, heard }
     }
 }
 
@@ -257,7 +260,7 @@ impl Drop for StreamPermit {
 /// Returns what opens streams, and what has to be kept as long as the connection is in use.
 async fn handshake(
     stream: Stream,
-    silent_end: &SilentEnd,
+    (silent_end, heard): (&SilentEnd, &Heard),
     limits: &Limits,
 ) -> std::io::Result<(SendRequest<Bytes>, oneshot::Sender<()>)> {
     // TCP keep-alive: many calls may wait on this connection, so a dead peer must be noticed.
@@ -272,7 +275,7 @@ async fn handshake(
         // Malformed answers, and frames of forgotten streams: those of one client would end the answers of the others.
         .max_local_error_reset_streams(None)
         .enable_push(false)
-        .handshake(MemberIo::new(stream, silent_end.clone()))
+        .handshake(MemberIo::new(stream, silent_end.clone(), heard.clone()))
         .await;
     let (requests, connection) =
         shaking.map_err(|error| error.into_io().unwrap_or(std::io::ErrorKind::Other.into()))?;

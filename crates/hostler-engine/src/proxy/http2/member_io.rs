@@ -1,9 +1,10 @@
-//! The stream below an HTTP/2 connection to a member. Keeps why TLS has ended, because the `h2` crate keeps only the text of an error. Knows no
-//! frames.
+//! The stream below an HTTP/2 connection to a member. Keeps why TLS has ended, because the `h2` crate keeps only the text of an error. Also
+//! counts what comes. Knows no frames.
 
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
@@ -30,16 +31,31 @@ impl SilentEnd {
     }
 }
 
+/// How often something has come from the member.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<AtomicU64>);
+
+impl Heard {
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 pub(super) struct MemberIo {
     stream: Stream,
     silent_end: SilentEnd,
+    heard: Heard,
     /// The member has sent something.
     has_spoken: bool,
 }
 
 impl MemberIo {
-    pub fn new(stream: Stream, silent_end: SilentEnd) -> Self {
-        Self { stream, silent_end, has_spoken: false }
+    pub fn new(stream: Stream, silent_end: SilentEnd, heard: Heard) -> Self {
+        Self { stream, silent_end, heard, has_spoken: false }
     }
 
     /// A member that refuses the connection sends the reason and closes the connection at once. A write may then fail before the reason was
@@ -60,7 +76,11 @@ impl AsyncRead for MemberIo {
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         match &read {
             Poll::Ready(Err(error)) if !this.has_spoken => this.silent_end.note(error),
-            _ => this.has_spoken |= buf.filled().len() > before,
+            _ if buf.filled().len() > before => {
+                this.has_spoken = true;
+                this.heard.note();
+            }
+            _ => {}
         }
         read
     }

@@ -15,6 +15,8 @@ use super::head;
 
 pub(in crate::proxy) struct MemberStream {
     permit: StreamPermit,
+    /// How often something had come over the connection when the call began.
+    heard_before: u64,
     /// The next part of the request's body.
     outbox: Vec<u8>,
     sending: Bytes,
@@ -55,9 +57,11 @@ pub(in crate::proxy) enum Fault {
 impl MemberStream {
     /// Sends the head of a request. An error means that nothing of it was sent.
     pub fn begin(mut permit: StreamPermit, request: Request<()>, has_body: bool) -> Result<Self, h2::Error> {
+        let heard_before = permit.heard.count();
         let (answer, sending) = permit.requests.send_request(request, !has_body)?;
         Ok(Self {
             permit,
+            heard_before,
             outbox: Vec::new(),
             sending: Bytes::new(),
             written: 0,
@@ -76,6 +80,11 @@ impl MemberStream {
 
     pub fn permit(&self) -> &StreamPermit {
         &self.permit
+    }
+
+    /// Whether nothing has come over the connection since the call began, for this call or another.
+    pub fn is_connection_silent(&self) -> bool {
+        self.permit.heard.count() == self.heard_before
     }
 
     pub fn outbox(&mut self) -> &mut Vec<u8> {
