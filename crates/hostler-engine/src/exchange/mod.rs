@@ -138,6 +138,8 @@ pub struct Exchange {
     /// The last attempt sent the request over a kept connection, which ended, and then no new connection could be made. So the member may have
     /// worked on it.
     pub was_swallowed: bool,
+    /// A member that failed may have got a part of the streamed body, which is gone. So no other member may get the request.
+    pub has_lost_body: bool,
     /// All requests of its route have one URL, whatever they ask for: neither that nor the client says which of them does harm.
     pub is_batch: bool,
     /// A worker has died with a request like this one, and none has been answered since.
@@ -239,6 +241,7 @@ impl Exchange {
             pending_end: None,
             has_handed_over: false,
             was_swallowed: false,
+            has_lost_body: false,
             is_batch: false,
             is_suspect: false,
             turn: None,
@@ -343,7 +346,7 @@ impl Exchange {
         self.before = HeldBefore::take(&mut self.log_facts, &mut self.counters, &mut self.account);
         self.route = None;
         self.pending_end = None;
-        self.was_swallowed = false;
+        (self.was_swallowed, self.has_lost_body) = (false, false);
         self.is_batch = false;
         self.is_suspect = false;
         self.turn = None;

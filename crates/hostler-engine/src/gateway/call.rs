@@ -211,7 +211,7 @@ impl RetryPolicy for ConfiguredRetry {
     fn judge(&self, failed: FailedAttempt<'_>, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
         let FailedAttempt { failure, sends, preference, .. } = failed;
         let again = |why| Ok(NextAttempt { preference, gives_up_place: false, why });
-        if failure.was_never_sent() && !failure.is_by_hostler() && self.may_send_more(sends) {
+        if proxy::may_move(&failure, exchange) && self.may_send_more(sends) {
             return again(Some(failure.into()));
         }
         if !self.may_send_more(sends) || !proxy::may_repeat(&failure, exchange) {

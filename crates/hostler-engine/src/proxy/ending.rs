@@ -14,7 +14,7 @@ use super::live_stream::StreamEnd;
 #[cfg(test)]
 use super::tests::{end_wrongly, ends_wrongly};
 use super::{Call, CallEnding, Endpoint, Failure, MemberEnd};
-use crate::exchange::{Exchange, PendingEnd, clock};
+use crate::exchange::{Body, Exchange, PendingEnd, clock};
 
 pub struct CallRemains {
     /// What the slot has cost, for the log. None if the worker still works.
@@ -139,6 +139,7 @@ impl Call {
             Failure::Body(_) => CallEnding::ClientFailed,
             // The connection is closed, so nothing can tell when the member finishes.
             _ => {
+                exchange.has_lost_body |= matches!(exchange.body, Body::Streaming);
                 exchange.pending_end = self.broken_off();
                 return (failure, Some(self.lease));
             }

@@ -263,6 +263,12 @@ async fn connect(
     .await
 }
 
+/// True if the member has not got the request, and another one can get it whole. In TLS 1.3 a member rejects our certificate after the
+/// handshake: then it has not got the request, but a part of a streamed body is gone.
+pub fn may_move(failure: &Failure, exchange: &Exchange) -> bool {
+    failure.was_never_sent() && !failure.is_by_hostler() && !exchange.has_lost_body
+}
+
 /// True if the request was sent, but may and can be sent again.
 pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
     failure.was_unprocessed() && !matches!(exchange.body, Body::Streaming)

@@ -20,7 +20,7 @@ pub(super) struct RetryDecision {
 /// the member closed the connection, because their bodies have been read whole.
 pub(super) fn verdict(failure: &Failure, exchange: &Exchange, compat: bool) -> RetryDecision {
     let again = match failure {
-        Failure::Unreachable(_) | Failure::Tls(..) => true,
+        Failure::Unreachable(_) | Failure::Tls(..) => proxy::may_move(failure, exchange),
         Failure::Unprocessed(_) => proxy::may_repeat(failure, exchange),
         Failure::Unanswered(CallError::Closed) if compat => is_repeatable_by_gorouter(exchange),
         Failure::Unanswered(_) | Failure::Broken(_) | Failure::MarkedDown => {

@@ -180,6 +180,27 @@ async fn a_member_that_requests_a_client_certificate_gets_it() {
 }
 
 #[tokio::test]
+async fn a_streamed_body_of_which_a_part_is_gone_is_not_sent_to_the_next_member() {
+    let (trust, clients) = (authority(), authority());
+    let certificate = trust.vouch_for(&["127.0.0.1"]);
+    let good = upstream().over_tls(certificate.for_server(None)).start().await;
+    // In TLS 1.3 it rejects Hostler after the handshake.
+    let bad = upstream().over_tls(certificate.for_server(Some(&clients))).start().await;
+    let config = "pools.app.choice = \"round_robin\"
+        routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
+    let site = trusting(&trust, config).with("app", &bad).with("app", &good).start().await;
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        let request = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+        statuses.push(site.send(request).await.status);
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 502]);
+    let bodies: Vec<_> = good.requests().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(bodies, [b"abc"]);
+}
+
+#[tokio::test]
 async fn a_member_in_http2_that_requires_a_client_certificate_has_the_same_error() {
     let (trust, clients) = (authority(), authority());
     let mut config = trust.vouch_for(&["127.0.0.1"]).for_server(Some(&clients));
