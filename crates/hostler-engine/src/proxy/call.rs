@@ -159,11 +159,11 @@ impl Call {
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
     }
 
-    /// Whether the member is told at once that the client has left. A body that comes from the client is no case for this: the upload
-    /// notices. An unanswered upgrade is one: the member has no work to finish, so no slot is kept.
+    /// Whether the member is told at once that the client has left. Not while it waits for the client's body: then the upload notices. Also
+    /// for an unanswered upgrade: the member has no work to finish, so no slot is kept.
     fn ends_with_client(&self, exchange: &Exchange) -> bool {
         let ends_at_once = self.settings.hangs_up_at_once || self.link.has_offer();
-        ends_at_once && !exchange.is_for_others && !self.is_uploading()
+        ends_at_once && !exchange.is_for_others && !self.awaits_body()
     }
 
     /// Reads the next head, interim or final.

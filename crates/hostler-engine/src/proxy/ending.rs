@@ -176,7 +176,7 @@ impl Call {
 
     /// Whether the client is late, and not the member: the member has taken all of the body that the client has sent, and waits for the
     /// rest. False if the member takes no more of the request.
-    fn awaits_body(&self) -> bool {
+    pub(super) fn awaits_body(&self) -> bool {
         self.is_uploading() && !self.link.has_unsent() && !self.link.has_send_failed()
     }
 

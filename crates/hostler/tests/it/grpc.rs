@@ -1,10 +1,12 @@
 //! Calls of gRPC: a refusal has a status of gRPC, and a call that is cancelled is cancelled at the member, too.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 
 use h2::Reason;
 use hostler_testkit::{eventually, upstream, within};
 use http::{HeaderMap, Request};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::http2::{Talk, get, talk};
@@ -82,6 +84,41 @@ async fn a_call_of_grpc_that_its_client_cancels_is_cancelled_at_the_member() {
     let cancelled = talk.begin(call("/cancelled", "application/grpc"), true).await;
     eventually("the call", async || (member.requests() == 1).then_some(())).await;
     drop(cancelled);
+    assert_eq!(within("the end of the call", told.recv()).await, Some(Reason::CANCEL));
+    site.settles("app", 0, 0).await;
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_whose_messages_the_member_does_not_take_is_cancelled_there_too() {
+    /// The window of the member, which it never enlarges.
+    const WINDOW: usize = 65_535;
+    let (tell, mut told) = unbounded_channel();
+    let full = Arc::new(Semaphore::new(0));
+    let filled = full.clone();
+    let script = move |mut asked: Asked| {
+        let (tell, filled) = (tell.clone(), filled.clone());
+        async move {
+            let mut come = 0;
+            while let Some(Ok(data)) = asked.request.body_mut().data().await {
+                come += data.len();
+                if come >= WINDOW {
+                    filled.add_permits(1);
+                    break;
+                }
+            }
+            if let Ok(reason) = poll_fn(|cx| asked.respond.poll_reset(cx)).await {
+                tell.send(reason).unwrap();
+            }
+        }
+    };
+    let member = Http2Plan::default().start(script).await;
+    let config = "routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
+    let site = http2_members::in_front_of(&member, config).await;
+    let mut talk = talk(&site).await;
+    let (answer, mut messages) = talk.begin(call("/cancelled", "application/grpc"), false).await;
+    messages.send_data(vec![7; 3 * WINDOW].into(), false).unwrap();
+    within("a full window", full.acquire()).await.unwrap().forget();
+    drop((answer, messages));
     assert_eq!(within("the end of the call", told.recv()).await, Some(Reason::CANCEL));
     site.settles("app", 0, 0).await;
 }
