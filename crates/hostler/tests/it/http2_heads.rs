@@ -194,6 +194,27 @@ async fn a_body_must_match_its_content_length() {
 }
 
 #[tokio::test]
+async fn trailers_with_a_pseudo_field_reset_their_stream() {
+    let app = upstream().start().await;
+    let trailers: Fields = &[(":status", "200"), ("x-sum", "9")];
+    for route in ["", "[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n"] {
+        let site = in_front_of(&app, route).await;
+        let mut client = frame_client(site.address()).await;
+        client
+            .send(&[
+                Frame::head(1, &with(&[(":method", "POST")])),
+                Frame::new(Frame::DATA, 0, 1, "abc"),
+                Frame::request_of(1, block(trailers)),
+            ])
+            .await;
+        assert_reset(&mut client, trailers).await;
+    }
+    // Only the requests that follow on the same connections are whole.
+    let whole: Vec<_> = app.requests().into_iter().filter(|seen| seen.is_whole).collect();
+    assert!(whole.len() == 2 && whole.iter().all(|seen| seen.body.is_empty()), "{whole:?}");
+}
+
+#[tokio::test]
 async fn a_valid_http2_head_is_passed_on_unchanged() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

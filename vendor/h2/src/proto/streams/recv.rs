@@ -482,6 +482,12 @@ impl Recv {
             return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR));
         }
 
+        // Pseudo-header fields must not be in a trailer section (RFC 9113 section 8.1).
+        if *frame.pseudo() != frame::Pseudo::default() {
+            proto_err!(stream: "recv_trailers: pseudo-header field; stream={:?};", stream.id);
+            return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR));
+        }
+
         let trailers = frame.into_fields();
 
         // Push the frame onto the stream's recv buffer
