@@ -1783,6 +1783,12 @@ impl proto::Peer for Peer {
                 malformed!("malformed headers: missing path");
             }
 
+            // A URI in a request has no fragment. `PathAndQuery` would leave it out,
+            // and the request would be one for another target.
+            if path.contains('#') {
+                malformed!("malformed headers: :path has a fragment ({:?})", path);
+            }
+
             let maybe_path = uri::PathAndQuery::from_maybe_shared(path.clone().into_inner());
             parts.path_and_query = Some(maybe_path.or_else(|why| {
                 malformed!("malformed headers: malformed path ({:?}): {}", path, why,)
