@@ -1,6 +1,6 @@
-//! Request bodies in the chunked coding.
+//! Request bodies: the chunked coding, and requests of HTTP/2 without a body.
 
-use hostler_testkit::upstream;
+use hostler_testkit::{Frame, frame_client, upstream};
 
 use crate::in_front_of;
 
@@ -148,4 +148,21 @@ async fn a_request_with_a_truncated_body_reaches_no_member() {
         (&499.into(), &"client_left".into(), &"client".into())
     );
     assert_eq!(app.requests().len(), 0);
+}
+
+/// As a program sends it that learns only after the head that there is no body.
+#[tokio::test]
+async fn a_request_of_http2_that_an_empty_frame_ends_has_no_body() {
+    let fresh = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 5\r\n\r\nhello";
+    let app = upstream().answers(fresh).start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n").await;
+    let mut client = frame_client(site.address()).await;
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+    for stream in [1, 3] {
+        let end = Frame::new(Frame::DATA, Frame::END_STREAM, stream, "");
+        client.send(&[Frame::head(stream, &fields), end]).await;
+        assert_eq!(client.next_of(Frame::HEADERS).await.stream, stream);
+    }
+    let seen = app.only_request();
+    assert_eq!((seen.field("content-length"), seen.field("transfer-encoding")), (None, None));
 }

@@ -827,10 +827,14 @@ impl Recv {
             debug_assert!(_res.is_ok());
         }
 
-        // An empty DATA frame without END_STREAM has no effect on the HTTP
-        // message. Padding has already been accounted for and released above,
-        // so there is no event to pass to the user.
-        if frame.payload().is_empty() && !frame.is_end_stream() {
+        // An empty DATA frame has no effect on the HTTP message, except that it
+        // may end it, which the state of the stream tells. Padding has already
+        // been accounted for and released above, so there is no event to pass
+        // to the user.
+        if frame.payload().is_empty() {
+            if frame.is_end_stream() {
+                stream.notify_recv();
+            }
             return Ok(false);
         }
 
