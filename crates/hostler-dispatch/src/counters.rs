@@ -28,9 +28,9 @@ pub struct PoolCounters {
     pub tunnels: u64,
     /// Answers that became streams.
     pub streams: u64,
-    /// Times a deadline passed before the request got a slot, if the pool noticed it first.
+    /// Times a deadline passed before the request got a slot, whether the pool or the request noticed it first.
     pub expired: u64,
-    /// Times a request left the queue before it got a slot.
+    /// Times a request left the queue before it got a slot and before its deadline.
     pub left_queue: u64,
     /// Times a member could not be reached.
     pub member_failures: u64,

@@ -348,9 +348,9 @@ impl<G> Queue<G> {
         grants
     }
 
-    /// Removes a request. The caller drops the returned waker after unlocking, because dropping it may run foreign code.
-    pub fn leave(&mut self, place: QueuePosition) -> Option<Waker> {
-        self.remove(place).map(|waiter| waiter.waker)
+    /// Removes a request. The caller drops the returned waiter after unlocking, because dropping its waker may run foreign code.
+    pub fn leave(&mut self, place: QueuePosition) -> Option<Waiter> {
+        self.remove(place)
     }
 
     /// Makes `waker` the one to wake. Returns the replaced waker, to be dropped as in [`Self::leave`].

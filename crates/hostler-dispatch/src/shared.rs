@@ -115,18 +115,24 @@ impl<E> PoolInner<E> {
 
     /// The [`Acquire`] at this position was dropped. A slot that was handed to it and not taken goes to the next request.
     pub fn give_up(&self, place: QueuePosition) {
-        let (waker, outcome) = {
+        let now = Instant::now();
+        let (waiter, outcome) = {
             let mut state = self.lock();
             if state.queue.fair.is_some() {
-                state.rest(Instant::now());
+                state.rest(now);
             }
-            let waker = state.queue.leave(place);
+            let waiter = state.queue.leave(place);
             let outcome = state.queue.take_outcome(place);
-            let left = waker.is_some() || matches!(outcome, Some(WaitOutcome::Handed(..)));
-            state.counters.left_queue += u64::from(left);
-            (waker, outcome)
+            let handed = match &outcome {
+                Some(WaitOutcome::Handed(_, span)) => Some(*span),
+                _ => None,
+            };
+            if let Some(span) = waiter.as_ref().map(|waiter| waiter.span).or(handed) {
+                state.note_left(span, now);
+            }
+            (waiter, outcome)
         };
-        drop(waker);
+        drop(waiter);
         if let Some(WaitOutcome::Handed(grant, _)) = outcome {
             self.untake(&grant);
         }

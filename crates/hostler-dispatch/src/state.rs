@@ -189,6 +189,15 @@ impl<E> PoolState<E> {
         }
     }
 
+    /// Counts a request that has left the queue without a slot: its time was over, or its client has left.
+    pub fn note_left(&mut self, span: QueueSpan, now: Instant) {
+        if span.until.is_some_and(|until| until <= self.at(now).served) {
+            self.counters.expired += 1;
+        } else {
+            self.counters.left_queue += 1;
+        }
+    }
+
     /// Gives no slots from now on.
     pub fn pause(&mut self, now: Instant) {
         self.pause.begin(now);

@@ -68,6 +68,21 @@ async fn a_request_that_leaves_after_it_expired_is_counted_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_gives_up_counts_as_expired_if_its_time_is_over_and_else_as_one_that_left() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let _stuck = lease(&pool);
+    let (mut late, mut left) = (until(&pool, SECOND), until(&pool, 2 * SECOND));
+    late.assert_waits();
+    left.assert_waits();
+    advance(SECOND).await;
+    drop((late, left));
+    let figures = pool.snapshot();
+    assert_eq!((figures.counters.expired, figures.counters.left_queue), (1, 1));
+    assert_eq!((figures.queue_length, figures.in_use), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_extends_all_deadlines() {
     let pool = pool(9);
     let _member = pool.join("a", 1);

@@ -69,6 +69,11 @@ pub struct Running {
     pub lease: Lease<u8>,
 }
 
+/// Where a request counts that leaves at `now`, a time of the pool's clock.
+pub fn leavers(counted: &mut PoolCounters, until: Option<Instant>, now: Instant) -> &mut u64 {
+    if until.is_some_and(|until| until <= now) { &mut counted.expired } else { &mut counted.left_queue }
+}
+
 /// Counts what became of a request that got no lease, as the pool must count it.
 pub fn count(counted: &mut PoolCounters, error: AcquireError) {
     match error {

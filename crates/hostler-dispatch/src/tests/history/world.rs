@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::time::{Instant, advance};
 
-use super::actors::{Running, TestLoop, Waiting, count};
+use super::actors::{Running, TestLoop, Waiting, count, leavers};
 use super::look::Look;
 use super::steps::{Arrival, Ending, History, Joining, Parting, Pick, Step, Wish};
 use crate::place::QueuePosition;
@@ -191,13 +191,14 @@ impl<'a> World<'a> {
         let at = pick % self.waiting.len();
         let look = Look::take(&self.pool);
         let serial = self.waiting[at].place.serial;
+        let left = leavers(&mut self.counted, self.waiting[at].until, Instant::now() - self.stopped);
         match look.end_of(serial) {
             Some(Err(error)) => self.count(error),
             Some(Ok(_)) => {
-                self.counted.left_queue += 1;
+                *left += 1;
                 self.ended.push((serial, Duration::ZERO));
             }
-            None => self.counted.left_queue += u64::from(!self.is_closed),
+            None => *left += u64::from(!self.is_closed),
         }
         drop(self.waiting.remove(at));
     }

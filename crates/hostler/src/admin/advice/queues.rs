@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hostler_worker::WorkerState;
 
-use super::figures::{Figures, MemberOut, PoolFigures};
+use super::figures::{Figures, MemberOut, PoolFigures, WorkerFigures};
 use super::finding::{Finding, line, percent, sentences, time};
 use super::history::View;
 use super::table;
@@ -41,12 +41,9 @@ fn refused(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
     let full = now.refused_full.saturating_sub(before.refused_full);
     let what = format!("found the queue full (limit {})", pool.queue_limit);
     add(table::QUEUE_FULL, full, 10, &what);
-    add(
-        table::QUEUE_TIMEOUT,
-        now.expired.saturating_sub(before.expired),
-        10,
-        "waited for a slot until their time was over",
-    );
+    // Where no worker is ready, or no member gets requests, another advice says so: no request holds a slot.
+    let expired = if has_server(pool) { now.expired.saturating_sub(before.expired) } else { 0 };
+    add(table::QUEUE_TIMEOUT, expired, 10, "waited for a slot until their time was over");
     let long_lived = (now.refused_tunnels + now.refused_streams)
         .saturating_sub(before.refused_tunnels + before.refused_streams);
     add(
@@ -140,12 +137,20 @@ fn standing(pool: &PoolFigures, found: &mut Vec<Finding>) {
         found.push(Finding::of_pool(table::POOL_PAUSED, &pool.name, &text));
     }
     let workers = pool.workers.as_deref().unwrap_or_default();
-    let serves = |state| matches!(state, WorkerState::Ready | WorkerState::Retiring);
-    if !pool.asleep && !workers.is_empty() && !workers.iter().any(|worker| serves(worker.state)) {
+    if !pool.asleep && !workers.is_empty() && !workers.iter().any(serves) {
         let why = workers.iter().find_map(|worker| worker.last_error.as_ref().or(worker.last_exit.as_ref()));
         let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
         found.push(Finding::of_pool(table::NO_READY_WORKER, &pool.name, &format!("no worker is ready{why}")));
     }
+}
+
+/// Whether a worker is ready, or a member gets requests.
+fn has_server(pool: &PoolFigures) -> bool {
+    pool.workers.iter().flatten().any(serves) || pool.members.iter().any(|member| member.out.is_none())
+}
+
+fn serves(worker: &WorkerFigures) -> bool {
+    matches!(worker.state, WorkerState::Ready | WorkerState::Retiring)
 }
 
 fn members(pool: &PoolFigures, found: &mut Vec<Finding>) {

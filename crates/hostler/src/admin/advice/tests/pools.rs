@@ -150,7 +150,13 @@ pub(super) const QUEUES: &[AdviceCase] = &[
         row: table::QUEUE_TIMEOUT,
         raised: |scene| scene.web().counters.expired = 40,
         text: "web: 40 requests of the last minute waited for a slot until their time was over",
-        quiet: &[|scene| scene.web().counters.expired = 9],
+        quiet: &[
+            |scene| scene.web().counters.expired = 9,
+            |scene| {
+                not_ready(scene);
+                scene.web().counters.expired = 40;
+            },
+        ],
     },
     AdviceCase {
         row: table::TOO_MANY_TUNNELS,
