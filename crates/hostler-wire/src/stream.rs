@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
-use crate::dial::{dial, look_up};
+use crate::dial::{dial, dial_unix, look_up};
 use crate::turn;
 
 /// Where a member listens.
@@ -71,7 +71,7 @@ impl Stream {
     /// Connects. The caller sets the deadline.
     pub async fn connect(address: &Address) -> io::Result<Self> {
         match address {
-            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+            Address::Unix(path) => dial_unix(path).await.map(Self::Unix),
             Address::Tcp(host, port) => Self::connect_to(look_up(host, *port).await?).await,
         }
     }
