@@ -3,11 +3,10 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use hostler_dispatch::{Lease, MemberId};
 use hostler_wire::{BodyLength, CallError, Fields, MemberConnection, ResponseHead};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::call_settings::CallSettings;
 use super::failure::{Failure, TlsFault};
@@ -268,6 +267,12 @@ impl Call {
         self.upload.as_ref().is_some_and(Upload::comes_from_client)
     }
 
+    /// Whether the client is late, and not the member: the member has taken all of the body that the client has sent, and waits for the
+    /// rest. False if the member takes no more of the request.
+    pub(super) fn awaits_body(&self) -> bool {
+        self.is_uploading() && !self.link.has_unsent() && !self.link.has_send_failed()
+    }
+
     /// Whether the whole body has been handed to the connection.
     pub(super) fn is_uploaded(&self) -> bool {
         self.upload.as_ref().is_none_or(Upload::is_done)
@@ -370,23 +375,6 @@ impl Call {
         if let Some(live_stream) = &mut self.live_stream {
             live_stream.count(OpenStream::new(all));
         }
-    }
-
-    /// Lets the stream end in order when its member leaves, or now if Hostler `is_ending`. It then goes on for `delay`, so that clients
-    /// that are disconnected together do not come back together.
-    pub fn end_stream_with_member(
-        &mut self,
-        is_ending: bool,
-        delay: impl FnOnce() -> Duration + Send + 'static,
-    ) {
-        let Some(live_stream) = &mut self.live_stream else { return };
-        let dismissed = self.lease.dismissed();
-        live_stream.end_after(async move {
-            if !is_ending {
-                dismissed.await;
-            }
-            sleep(delay()).await;
-        });
     }
 
     /// Ready when the answer is a stream that ends now, although the member goes on.

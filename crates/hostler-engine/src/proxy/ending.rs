@@ -6,7 +6,7 @@ use std::time::Duration;
 use hostler_dispatch::{Lease, LeaseEnding, SlotCost};
 use hostler_wire::{CallError, Name};
 use hostler_worker::UnfinishedRequest;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::lingering::{end_stream, linger_after_hanging_up, linger_until_finished};
 use super::link::Link;
@@ -174,10 +174,21 @@ impl Call {
         (cost, lease.finish(now))
     }
 
-    /// Whether the client is late, and not the member: the member has taken all of the body that the client has sent, and waits for the
-    /// rest. False if the member takes no more of the request.
-    pub(super) fn awaits_body(&self) -> bool {
-        self.is_uploading() && !self.link.has_unsent() && !self.link.has_send_failed()
+    /// Lets the stream end in order when its member leaves, or now if Hostler `is_ending`. It then goes on for `delay`, so that clients
+    /// that are disconnected together do not come back together.
+    pub fn end_stream_with_member(
+        &mut self,
+        is_ending: bool,
+        delay: impl FnOnce() -> Duration + Send + 'static,
+    ) {
+        let Some(live_stream) = &mut self.live_stream else { return };
+        let dismissed = self.lease.dismissed();
+        live_stream.end_after(async move {
+            if !is_ending {
+                dismissed.await;
+            }
+            sleep(delay()).await;
+        });
     }
 
     /// How many bytes of the request the member has taken. None while it waits for more of the client's body. With `may_pause`, never None.
