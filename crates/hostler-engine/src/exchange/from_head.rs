@@ -132,11 +132,6 @@ pub fn is_grpc(fields: &Fields) -> bool {
     start.eq_ignore_ascii_case(MEDIA_TYPE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
 }
 
-/// Whether this value of `X-Forwarded-Proto` stands for TLS. Some proxies, such as Traefik, name the scheme of a WebSocket.
-pub fn names_tls(scheme: &[u8]) -> bool {
-    scheme.eq_ignore_ascii_case(b"https") || scheme.eq_ignore_ascii_case(b"wss")
-}
-
 /// The protocols that may be offered to a member, as a list. None for an ordinary request.
 pub(super) fn offer(head: &RequestHead) -> Option<Box<[u8]>> {
     // In HTTP/1.0, or without the connection option, `Upgrade` must be ignored (RFC 9110 section 7.8).

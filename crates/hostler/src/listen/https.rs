@@ -1,8 +1,8 @@
 //! Applies `[tls]` to requests of both protocols: redirects to HTTPS, `Strict-Transport-Security`, client certificates. Knows no sockets.
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
-use hostler_engine::exchange::{Edit, Exchange, Scheme, names_tls};
-use hostler_wire::{Name, ResponseHead, Whole, split_host, tokens};
+use hostler_engine::exchange::{Edit, Exchange, Scheme};
+use hostler_wire::{ResponseHead, Whole, split_host};
 
 use super::Settings;
 
@@ -19,7 +19,8 @@ impl Settings {
             }
             return None;
         }
-        let port = self.https.redirect_to.filter(|_| !came_by_https(exchange))?;
+        // If a trusted proxy has got the request over TLS, a redirect would be a loop.
+        let port = self.https.redirect_to.filter(|_| !exchange.is_secure())?;
         Some(redirect(exchange, port))
     }
 }
@@ -32,15 +33,6 @@ fn tell_certificate(exchange: &mut Exchange) {
         None => Edit::Remove("Client-Cert".into()),
     });
     exchange.to_member.own.push(Edit::Remove("Client-Cert-Chain".into()));
-}
-
-/// Whether a trusted proxy has received the request over TLS. A redirect would then be a loop.
-fn came_by_https(exchange: &Exchange) -> bool {
-    if let Some(scheme) = exchange.forwarded_proto {
-        return scheme == Scheme::Https;
-    }
-    let mut told = exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens);
-    exchange.client.peer_trusted && told.next().is_some_and(names_tls)
 }
 
 /// A redirect that keeps the method and the body (RFC 9110 section 15.4.9). The host was checked: it contains no line break.

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use hostler_config::SameSite;
 use hostler_dispatch::{Lease, MemberId, MemberPreference};
-use hostler_wire::{Name, tokens};
 
 use super::read;
-use crate::exchange::{Edit, Exchange, Scheme, names_tls};
+use crate::exchange::{Edit, Exchange};
 use crate::proxy::{Call, Endpoint, MOVED};
 
 /// How much of an answer is read to find the id of its session. The id is at the beginning.
@@ -136,17 +135,9 @@ pub(super) fn set_cookie(name: &str, token: &str, same_site: SameSite, exchange:
         // Browsers accept this one only with `Secure`.
         SameSite::None => ("None", true),
     };
-    let secure = if needs_tls || is_https(exchange) { "; Secure" } else { "" };
+    let secure = if needs_tls || exchange.is_secure() { "; Secure" } else { "" };
     let value = format!("{name}={token}; Path=/; HttpOnly; SameSite={word}{secure}");
     Edit::Add(Cow::Borrowed("Set-Cookie"), value.into_bytes())
-}
-
-/// Whether the client uses TLS: on its connection to Hostler, or to a trusted proxy in front.
-fn is_https(exchange: &Exchange) -> bool {
-    let told = || exchange.head.fields.all(Name::XForwardedProto).flat_map(tokens).next();
-    let is_told = || told().is_some_and(names_tls);
-    let is_told = || exchange.client.https.unwrap_or_else(is_told);
-    exchange.scheme == Scheme::Https || (exchange.client.peer_trusted && is_told())
 }
 
 /// The id of the session that this answer begins.
