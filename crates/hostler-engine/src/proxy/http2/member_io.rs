@@ -49,20 +49,18 @@ pub(super) struct MemberIo {
     stream: Stream,
     silent_end: SilentEnd,
     heard: Heard,
-    /// The member has sent something.
-    has_spoken: bool,
 }
 
 impl MemberIo {
     pub fn new(stream: Stream, silent_end: SilentEnd, heard: Heard) -> Self {
-        Self { stream, silent_end, heard, has_spoken: false }
+        Self { stream, silent_end, heard }
     }
 
     /// A member that refuses the connection sends the reason and closes the connection at once. A write may then fail before the reason was
     /// read. So such an error is returned only after a read, which is ready at once on a closed connection.
     fn written<T>(&mut self, outcome: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let is_closed = |error: &io::Error| matches!(error.kind(), BrokenPipe | ConnectionReset);
-        if !self.has_spoken && matches!(&outcome, Poll::Ready(Err(error)) if is_closed(error)) {
+        if matches!(&outcome, Poll::Ready(Err(error)) if is_closed(error)) && self.heard.count() == 0 {
             let mut byte = [0];
             let _ = ready!(Pin::new(self).poll_read(cx, &mut ReadBuf::new(&mut byte)));
         }
@@ -75,11 +73,8 @@ impl AsyncRead for MemberIo {
         let (this, before) = (self.get_mut(), buf.filled().len());
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         match &read {
-            Poll::Ready(Err(error)) if !this.has_spoken => this.silent_end.note(error),
-            _ if buf.filled().len() > before => {
-                this.has_spoken = true;
-                this.heard.note();
-            }
+            Poll::Ready(Err(error)) if this.heard.count() == 0 => this.silent_end.note(error),
+            _ if buf.filled().len() > before => this.heard.note(),
             _ => {}
         }
         read
