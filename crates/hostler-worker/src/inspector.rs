@@ -18,9 +18,10 @@ use futures_util::{SinkExt, StreamExt};
 use memchr::memmem::Finder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
@@ -29,6 +30,8 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 pub(super) const LIMIT: Duration = Duration::from_millis(1500);
 /// An inspector that the operator has opened before prints nothing new at the signal.
 const OPENING: Duration = Duration::from_millis(400);
+/// How long the process may need for the result of one call: V8 makes a profile from its samples.
+const RESULT: Duration = Duration::from_secs(60);
 const FRAMES: usize = 8;
 /// The most characters of a function's name, and of a file's name.
 const NAME_LIMIT: usize = 200;
@@ -158,7 +161,7 @@ pub(super) async fn diagnose(pid: u32, notices: Notices) -> Diagnosis {
 }
 
 /// A connection to an inspector.
-pub(super) type InspectorSocket = WebSocketStream<TcpStream>;
+type InspectorSocket = WebSocketStream<TcpStream>;
 
 /// Connects to the inspector. `None` if the address is not an inspector on loopback.
 async fn connect(address: &str) -> Option<InspectorSocket> {
@@ -172,33 +175,9 @@ async fn connect(address: &str) -> Option<InspectorSocket> {
 }
 
 pub(super) struct InspectorSession {
-    pub socket: InspectorSocket,
-}
-
-/// The reply to [`THROW`], which has the most fields. Other messages lack them.
-#[derive(Deserialize)]
-struct InspectorReply {
-    id: Option<u32>,
-    #[serde(default)]
-    result: Evaluated,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Evaluated {
-    exception_details: ExceptionDetails,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ExceptionDetails {
-    stack_trace: StackTrace,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct StackTrace {
-    call_frames: Vec<CallFrame>,
+    socket: InspectorSocket,
+    /// The number of calls so far, and of the last one.
+    calls: u32,
 }
 
 #[derive(Deserialize)]
@@ -211,36 +190,51 @@ struct CallFrame {
     column_number: u32,
 }
 
-/// Without it V8 keeps no call frames of an exception.
-const ENABLE: &str = r#"{"id":1,"method":"Runtime.enable"}"#;
-/// A number has no `stack`, so no code of the app (`Error.prepareStackTrace`) runs.
-const THROW: &str = r#"{"id":2,"method":"Runtime.evaluate","params":{"expression":"throw 0","silent":true}}"#;
-const THROW_ID: u32 = 2;
-
 impl InspectorSession {
     pub async fn open(address: &str) -> Option<Self> {
-        Some(Self { socket: connect(address).await? })
+        Some(Self { socket: connect(address).await?, calls: 0 })
     }
 
     /// Asks for the calls that the process is in now. The process goes on.
     pub async fn stack(&mut self) -> Option<Diagnosis> {
-        self.socket.send(Message::text(ENABLE)).await.ok()?;
-        self.socket.send(Message::text(THROW)).await.ok()?;
-        loop {
-            let Message::Text(text) = self.socket.next().await?.ok()? else { continue };
-            // A message of another shape is not the one that we wait for.
-            let Ok(reply) = serde_json::from_str::<InspectorReply>(&text) else { continue };
-            if reply.id == Some(THROW_ID) {
-                let frames = reply.result.exception_details.stack_trace.call_frames;
-                // The first is the expression itself.
-                return Some(judge(frames.get(1..).unwrap_or_default()));
+        // Without this V8 keeps no call frames of an exception.
+        self.call("Runtime.enable", json!({})).await.ok()?;
+        // A number has no `stack`, so no code of the app (`Error.prepareStackTrace`) runs.
+        let throwing = json!({ "expression": "throw 0", "silent": true });
+        let mut result = self.call("Runtime.evaluate", throwing).await.ok()?;
+        let frames = result["exceptionDetails"]["stackTrace"]["callFrames"].take();
+        let frames: Vec<CallFrame> = serde_json::from_value(frames).unwrap_or_default();
+        // The first is the expression itself.
+        Some(judge(frames.get(1..).unwrap_or_default()))
+    }
+
+    /// Calls a method of the inspector, and waits for its result. The error is a sentence for the operator.
+    pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, String> {
+        self.calls += 1;
+        let id = self.calls;
+        let message = json!({ "id": id, "method": method, "params": params }).to_string();
+        self.socket.send(Message::text(message)).await.map_err(|error| format!("{method}: {error}"))?;
+        let answering = async {
+            while let Some(Ok(message)) = self.socket.next().await {
+                let Message::Text(text) = message else { continue };
+                let mut said: Value = serde_json::from_str(&text).unwrap_or_default();
+                if said["id"] == id {
+                    return match said["error"]["message"].as_str() {
+                        Some(error) => Err(format!("{method}: {error}")),
+                        None => Ok(said["result"].take()),
+                    };
+                }
             }
-        }
+            Err(format!("{method}: the inspector has closed the connection"))
+        };
+        timeout(RESULT, answering)
+            .await
+            .unwrap_or_else(|_| Err(format!("{method}: no answer within {} s", RESULT.as_secs())))
     }
 }
 
-/// Frames of Node itself come last and are the same in every app. If there are no others, the process waited, and one of
-/// Node's own timers or sockets woke it. Those of the preload script are left out: it only does what it was asked for.
+/// Frames of Node itself come last and are the same in every app. If there are no others, the process waits, or Node
+/// itself works. Those of the preload script are left out: it only does what it was asked for.
 fn judge(frames: &[CallFrame]) -> Diagnosis {
     let (nodes, apps): (Vec<&CallFrame>, Vec<&CallFrame>) = frames
         .iter()
@@ -284,7 +278,6 @@ fn in_one_line(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
-    use tokio::time::timeout;
 
     use super::*;
 
