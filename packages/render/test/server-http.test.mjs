@@ -159,6 +159,33 @@ test('with a limit of Infinity, each body is accepted, compressed too', async (t
   assert.equal((await results(gzipSync(body), { headers: { ...JSON_TYPE, 'content-encoding': 'gzip' } })).a.html, '2000000');
 });
 
+test('a batch with more jobs than maxJobs is refused with the reason, and none of its jobs is rendered', async (t) => {
+  let rendered = 0;
+  const told = [];
+  const plugins = [{ onError: (_batch, error) => told.push(error.message) }];
+  const { post, results, lines } = await serve(t, { components: { Count: () => String((rendered += 1)) }, plugins, maxJobs: 2 });
+  const jobs = (count) => Array.from({ length: count }, () => ({ name: 'Count' }));
+  const answer = await post(jobs(3));
+  const batch = await answer.json();
+  const message = 'the batch has 3 jobs, and the limit is 2 (maxJobs)';
+  assert.deepEqual([answer.status, answer.headers.get('content-type')], [413, 'application/json; charset=utf-8']);
+  assert.deepEqual(batch, { success: false, error: { name: 'RangeError', message, stack: batch.error.stack }, results: null });
+  assert.equal(batch.error.stack[0], `RangeError: ${message}`);
+  assert.deepEqual([rendered, told, lines], [0, [message], [`info: a batch was refused with 413: ${message}`]]);
+  assert.equal((await results(jobs(2)))[1].html, '2');
+});
+
+test('without maxJobs, a batch may have 10,000 jobs', async (t) => {
+  const getComponent = () => ok;
+  const ok = () => 'ok';
+  const { post, results } = await serve(t, { getComponent });
+  assert.equal(Object.keys(await results(Array(10_000).fill(0))).length, 10_000);
+  assert.equal((await post(Array(10_001).fill(0))).status, 413);
+  const all = await serve(t, { getComponent, maxJobs: Infinity });
+  assert.equal(Object.keys(await all.results(Array(10_001).fill(0))).length, 10_001);
+  for (const maxJobs of [0, -1, 'many', null]) assert.throws(() => createRenderer({ getComponent, maxJobs }), /^TypeError: maxJobs must be a number of jobs/);
+});
+
 test('a body that other code has read is used if it is in request.body, and is refused otherwise', async (t) => {
   const lines = [];
   const listener = createRenderer({ getComponent: (name) => components[name], loggerInstance: { log: (level, message) => lines.push(message) } });

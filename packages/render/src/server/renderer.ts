@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { answerEmpty, answerJson, answerMethods, answerNotFound, pathOf } from './answer.js';
 import { Batch, type Core } from './batch.js';
 import { BadBody, parseLimit, readJson } from './body.js';
-import { lines } from './error.js';
+import { lines, report } from './error.js';
 import { createLog, type Log } from './logger.js';
 import { Plugins } from './plugins.js';
 import type { Job, RendererConfig } from './types.js';
@@ -15,6 +15,8 @@ type Parsed = IncomingMessage & { body?: unknown; _body?: boolean };
 /** The limit of Hypernova: 1,024,000 bytes, not a megabyte. */
 const BODY_LIMIT = 1024 * 1000;
 const BODY_PARSER_OPTIONS = ['limit'];
+/** Far more than a page has. Without a limit, a body of a megabyte has room for half a million jobs, each with an error in the response. */
+const MOST_JOBS = 10_000;
 
 /** The parts of a renderer, for applications with their own routes. */
 export interface Renderer {
@@ -48,7 +50,8 @@ export function renderer(config: RendererConfig): Renderer {
   if (typeof config?.getComponent !== 'function') {
     throw new TypeError('Hypernova requires a `getComponent` property and it must be a function');
   }
-  const { getComponent, endpoint = '/batch', bodyParser = {}, processJobsConcurrently = false, jobTimeout = 0 } = config;
+  const { getComponent, endpoint = '/batch', bodyParser = {}, processJobsConcurrently = false, jobTimeout = 0, maxJobs = MOST_JOBS } = config;
+  if (!(maxJobs > 0)) throw new TypeError(`maxJobs must be a number of jobs, or Infinity, not ${JSON.stringify(maxJobs)}`);
   const log = createLog(config);
   const plugins = new Plugins(config.plugins ?? [], log);
   const limit = parseLimit(bodyParser.limit ?? BODY_LIMIT);
@@ -68,10 +71,15 @@ export function renderer(config: RendererConfig): Renderer {
           request._body ||= request.readableDidRead;
           next();
         },
-        (error) => refuse(error, { request, response, log, plugins }),
+        (error) => refuse(error, { request, response, log, plugins, status: error instanceof BadBody ? error.status : 400 }),
       );
     },
     render(request, response) {
+      const count = Object.keys(request.body ?? {}).length;
+      if (count > maxJobs) {
+        const error = new RangeError(`the batch has ${count} jobs, and the limit is ${maxJobs} (maxJobs)`);
+        return refuse(error, { request, response, log, plugins, status: 413, text: refusal(error) });
+      }
       answer(core, request, response).catch((error) => {
         log.error(`a batch has no answer: ${lines(error)}`); // for example if a component has put an odd value into its context
         if (!response.headersSent) answerEmpty(response, 500);
@@ -97,11 +105,19 @@ async function answer(core: Core, request: Parsed, response: ServerResponse): Pr
   if (!response.headersSent) answerJson(response, statusCode, text);
 }
 
-type Refused = Pick<Renderer, 'log' | 'plugins'> & { request: Parsed; response: ServerResponse };
+/** `text`: the body of the response, which is empty otherwise. */
+type Refused = Pick<Renderer, 'log' | 'plugins'> & { request: Parsed; response: ServerResponse; status: number; text?: string };
 
-function refuse(error: unknown, { request, response, log, plugins }: Refused): void {
-  const status = error instanceof BadBody ? error.status : 400;
+function refuse(error: unknown, { request, response, log, plugins, status, text }: Refused): void {
   log.info(`a batch was refused with ${status}: ${(error as Error).message}`);
-  if (!response.headersSent) answerEmpty(response, status);
+  if (!response.headersSent) {
+    if (text === undefined) answerEmpty(response, status);
+    else answerJson(response, status, text);
+  }
   plugins.tellError(() => [{ request, response, batchMeta: {}, tokens: [], jobs: {}, data: new Map() }, error]);
+}
+
+/** A response for a batch that was not begun. With an empty object for `results`, hypernova-ruby would remove the islands from its page. */
+function refusal(error: Error): string {
+  return JSON.stringify({ success: false, error: report(error), results: null });
 }

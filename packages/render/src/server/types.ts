@@ -100,6 +100,8 @@ export interface RendererConfig {
   loggerInstance?: Logger;
   /** The lowest level that the built-in logger writes: 'error', 'warn' or 'info'. */
   logger?: { level?: string };
+  /** Ours: a batch with more jobs is refused with 413. Default: 10,000. `Infinity` is no limit. */
+  maxJobs?: number;
   /** Ours: after this many milliseconds a job that still waits fails. Default: 0, which means never, as `Infinity` does. */
   jobTimeout?: number;
 }
