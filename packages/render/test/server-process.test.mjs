@@ -45,6 +45,19 @@ test('an error that a component throws after its end is logged with the name of 
   assert.equal(child.exitCode, null);
 });
 
+test('an error of a component that hears that its client has left belongs to its job, and ends no process', async (t) => {
+  const { post, results, said, child } = await start(t, 'service.cjs');
+  const leaving = new AbortController();
+  const left = assert.rejects(post({ a: { name: 'throwsAtAbort' } }, { signal: leaving.signal }), { name: 'AbortError' });
+  await said('waiting');
+  leaving.abort();
+  await left;
+  await said('error: uncaught, from job "a" (component "throwsAtAbort"), which has ended: Error: at the abort');
+  await said('error: uncaught, from job "a" (component "throwsAtAbort"), which has ended: Error: rejected at the abort');
+  assert.equal((await results({ a: { name: 'ok' } })).a.html, 'ok');
+  assert.equal(child.exitCode, null);
+});
+
 test('an error that a plugin throws after it has refused a job is logged with the name of the job', async (t) => {
   const { results, said } = await start(t, 'service.cjs');
   const { a } = await results({ a: { name: 'refused' } });

@@ -1,4 +1,5 @@
 // One job: its context, its render, and its result as text. Knows nothing of other jobs, plugins or HTTP.
+import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { startLimit } from '../time-limit.js';
 import { noHtml, notRegistered, report, textOf, type ErrorReport } from './error.js';
@@ -31,6 +32,8 @@ export class RenderJob implements Owner {
   #interrupt: ((error: unknown) => void) | undefined;
   /** Made at the first use, because it would cost more than everything else here. */
   #aborter: AbortController | undefined;
+  /** Aborts the signal for this job: a client that leaves is no part of a job, but what a listener then throws is. */
+  #abort: ((why: unknown) => void) | undefined;
   /** A failure that came from outside the current step. If no step is running, the next one finds it. */
   #failure: { error: unknown } | undefined;
   /** Rendered or failed. After that, nothing can fail it. */
@@ -49,17 +52,21 @@ export class RenderJob implements Owner {
 
   /** Aborted when the job fails while it is rendered, because the result is not needed any more. */
   get signal(): AbortSignal {
-    this.#aborter ??= new AbortController();
+    if (!this.#aborter) {
+      const aborter = new AbortController();
+      this.#aborter = aborter;
+      this.#abort = AsyncResource.bind((why: unknown) => aborter.abort(why));
+    }
     if (this.#failure) this.#aborter.abort(this.#failure.error);
     return this.#aborter.signal;
   }
 
   /** Fails the job. For errors that its code throws later, in a timer or in a promise that is not awaited. */
   fail(error: unknown): boolean {
-    if (this.#ended) return false;
-    this.#failure ??= { error };
+    if (this.#ended || this.#failure) return false;
+    this.#failure = { error };
     this.#interrupt?.(error);
-    this.#aborter?.abort(error);
+    this.#abort?.(error);
     return true;
   }
 

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 export interface Owner {
   /** Its name for the log, if it has ended before the error. */
   readonly label: string;
-  /** Returns false if it has ended and cannot fail any more. */
+  /** Returns false if it has ended or failed before, and cannot fail any more. */
   fail(error: unknown): boolean;
 }
 
@@ -45,7 +45,7 @@ export class Account implements Owner {
 }
 
 export interface StrayErrors {
-  /** The error belongs to an owner that has ended. */
+  /** The error belongs to an owner that has ended or failed before. */
   late(owner: Owner, error: unknown): void;
   /** A rejection belongs to no known owner, and the application has decided that such a one does not end its process. */
   tolerated(error: unknown): void;

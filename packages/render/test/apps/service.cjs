@@ -52,6 +52,14 @@ const components = {
     });
     return 'rendered';
   },
+  async throwsAtAbort(_props, { signal }) {
+    signal.addEventListener('abort', () => {
+      throw new Error('at the abort');
+    });
+    signal.addEventListener('abort', () => Promise.reject(new Error('rejected at the abort')));
+    console.log('waiting');
+    await sleep(FOREVER);
+  },
   listen() {
     process.on('unhandledRejection', () => {});
     return 'listens';
