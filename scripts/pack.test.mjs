@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually, freePort } from '@hostler/testkit';
+import { debianVersion } from './pack/deb.mjs';
 import { packPlatform } from './pack/npm.mjs';
 import { TARGETS } from './pack/targets.mjs';
 import { has, root } from './steps.mjs';
@@ -237,6 +238,14 @@ test('the Debian package has the unit, the configuration file and the program', 
   const unit = await readFile(join(into, 'usr/lib/systemd/system/hostler.service'), 'utf8');
   assert.match(unit, /^Type=notify$/m);
   await hasPages(join(into, 'usr/share/doc/hostler'));
+});
+
+test('for dpkg a release is newer than its candidates, so that it replaces them', { skip: !has('dpkg') }, () => {
+  const ascending = ['0.1.0', '0.2.0-rc.1', '0.2.0-rc.2', '0.2.0', '0.2.1'];
+  ascending.slice(1).forEach((version, index) => {
+    const { status, stderr } = spawnSync('dpkg', ['--compare-versions', debianVersion(ascending[index]), 'lt', debianVersion(version)], { encoding: 'utf8' });
+    assert.equal(status, 0, `${ascending[index]} < ${version} ${stderr}`);
+  });
 });
 
 test('in each systemd unit, the death of one worker because no memory is left does not stop all of Hostler', async () => {

@@ -21,7 +21,7 @@ export async function packDeb(target, { version, stage, dist, layOut }) {
   put('hostler.service', 'usr/lib/systemd/system/hostler.service');
   put('hostler.toml', 'etc/hostler/hostler.toml');
   put('copyright', 'usr/share/doc/hostler/copyright');
-  const changelog = `hostler (${version}) unstable; urgency=medium\n\n  * CHANGELOG.md beside this file has the changes.\n\n -- Hostler <hostler@localhost>  Thu, 01 Jan 1970 00:00:00 +0000\n`;
+  const changelog = `hostler (${debianVersion(version)}) unstable; urgency=medium\n\n  * CHANGELOG.md beside this file has the changes.\n\n -- Hostler <hostler@localhost>  Thu, 01 Jan 1970 00:00:00 +0000\n`;
   writeFileSync(join(folder, 'usr/share/doc/hostler/changelog.gz'), gzipSync(changelog, { level: 9 }));
   for (const script of SCRIPTS) put(script, `DEBIAN/${script}`, 0o755);
   writeFileSync(join(folder, 'DEBIAN/conffiles'), CONFFILES.map((path) => `/${path}\n`).join(''));
@@ -30,7 +30,7 @@ export async function packDeb(target, { version, stage, dist, layOut }) {
   const sums = files.map((path) => `${createHash('md5').update(readFileSync(join(folder, path))).digest('hex')}  ${path}\n`);
   writeFileSync(join(folder, 'DEBIAN/md5sums'), sums.filter((line) => !CONFFILES.some((path) => line.endsWith(`  ${path}\n`))).join(''));
   const control = readFileSync(join(root, 'packaging/debian/control'), 'utf8')
-    .replace('@VERSION@', version)
+    .replace('@VERSION@', debianVersion(version))
     .replace('@ARCHITECTURE@', target.debian)
     .replace('@GLIBC@', target.glibc)
     .replace('@SIZE@', String(Math.ceil(bytes / 1024)));
@@ -38,6 +38,11 @@ export async function packDeb(target, { version, stage, dist, layOut }) {
   // umask of the caller must not decide who can read the folders.
   await mustRun('find', [folder, '-type', 'd', '-exec', 'chmod', '0755', '{}', '+']);
   await mustRun('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', folder, dist]);
+}
+
+/** With a hyphen 0.2.0-rc.1 would be newer than 0.2.0 for dpkg: the part behind it would be the package's revision. A tilde sorts before the end. */
+export function debianVersion(version) {
+  return version.replaceAll('-', '~');
 }
 
 function filesBelow(folder) {
