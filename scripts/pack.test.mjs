@@ -194,6 +194,17 @@ test('a release publishes each package that is not private, with the version of 
   assert.deepEqual(packages, ['@hostler/render']);
 });
 
+test('a candidate for a release is not what npm and GitHub call the latest version', async () => {
+  const workflow = await readFile(join(root, '.github/workflows/release.yml'), 'utf8');
+  assert.match(workflow, / npm publish "\$package" --tag "\$tag" /);
+  assert.match(workflow, / gh release create "\$GITHUB_REF_NAME" dist\/\* "--prerelease=\$prerelease" /);
+  const choices = workflow.match(/case "\$GITHUB_REF_NAME" in .* esac$/gm).join('\n');
+  for (const [name, chosen] of [['v0.2.0', 'latest false'], ['v0.2.0-rc.1', 'next true']]) {
+    const { stdout } = spawnSync('sh', ['-c', `${choices}\necho $tag $prerelease`], { env: { ...process.env, GITHUB_REF_NAME: name }, encoding: 'utf8' });
+    assert.equal(stdout, `${chosen}\n`, name);
+  }
+});
+
 test('the notes of a release are not longer than GitHub takes', async () => {
   const workflow = await readFile(join(root, '.github/workflows/release.yml'), 'utf8');
   const [, notes, file] = /gh release create .* (--notes|--notes-file) (\S+)$/m.exec(workflow);
