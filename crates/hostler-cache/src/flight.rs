@@ -1,6 +1,8 @@
 //! One fetch for several equal requests: which request leads, which ones wait, and what each of them gets. Knows neither
 //! requests nor responses.
 
+mod alone;
+
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::hash::BuildHasher;
@@ -12,14 +14,12 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use crate::Tick;
+use alone::{AloneKeys, RECALL_MS};
 
 type Map<V> = HashMap<Arc<[u8]>, V, foldhash::quality::RandomState>;
 
 /// Keys are spread over this many locks, so different keys rarely wait for each other.
 const SHARDS: usize = 16;
-
-/// How many keys per shard are remembered as not shareable. A key that is forgotten costs one more flight.
-const MOST_ALONE: usize = 4096;
 
 /// For how many waiting requests there is room at first.
 const LEAST_ROOM: usize = 8;
@@ -37,9 +37,8 @@ struct FlightShard<T> {
     set_aside: HashMap<u64, VecDeque<oneshot::Sender<FlightResult<T>>>>,
     /// The number of the latest flight.
     latest: u64,
-    /// Keys whose responses cannot be shared, and until when this is assumed. Only their hashes: a key may have as many bytes as
-    /// a request's head. If two keys have the same hash, at worst a request fetches for itself.
-    alone: HashMap<u64, Tick>,
+    /// Keys whose responses cannot be shared.
+    alone: AloneKeys,
 }
 
 /// A fetch under way. A later one for the same key has another number.
@@ -83,8 +82,8 @@ pub enum FlightResult<T> {
 pub enum FlightOutcome<T> {
     /// All waiting requests get a clone of this.
     Shared(T),
-    /// No other request can use the response. All waiting requests fetch for themselves, and so do those of the next
-    /// seconds. Otherwise they would queue one behind the other.
+    /// No other request can use the response. All waiting requests fetch for themselves, and so do those that come later,
+    /// until a response can be shared. Otherwise they would queue one behind the other.
     Alone,
     /// As `Alone`, for this many milliseconds: the next response is certain to be like this one.
     AloneFor(u64),
@@ -100,7 +99,7 @@ pub enum FlightOutcome<T> {
 }
 
 impl<T: Clone> Flights<T> {
-    /// No fetch is in progress. A key that cannot be shared is remembered for `alone_ms` milliseconds.
+    /// No fetch is in progress. After `alone_ms` milliseconds one request finds out whether a key can be shared now.
     pub fn new(alone_ms: u64) -> Arc<Self> {
         let shard = || Mutex::new(FlightShard::new());
         Arc::new(Self {
@@ -125,11 +124,9 @@ impl<T: Clone> Flights<T> {
     ) -> FlightRole<T> {
         let hash = self.hash(key);
         let mut shard = self.shard(hash);
-        if let Some(until) = shard.alone.get(&hash) {
-            if now < *until {
-                return FlightRole::Alone;
-            }
-            shard.alone.remove(&hash);
+        let is_under_way = shard.flights.contains_key(key);
+        if shard.alone.takes(hash, now, self.alone_ms, is_under_way) {
+            return FlightRole::Alone;
         }
         if shard.flights.get(key).is_some_and(|flight| is_void(flight.begun, flight.progress.arriving())) {
             shard.set_aside(key);
@@ -162,16 +159,22 @@ impl<T> Flights<T> {
         self.shards.iter().map(|shard| count(&lock(shard))).sum()
     }
 
-    /// Notes that requests for this key fetch for themselves for so long, as after [`FlightOutcome::AloneFor`].
+    /// Notes that requests for this key fetch for themselves for so long, and no longer.
     pub fn leave_alone(&self, key: &[u8], now: Tick, ms: u64) {
         let hash = self.hash(key);
-        self.shard(hash).remember_alone(hash, now, ms);
+        self.shard(hash).alone.remember(hash, now, ms, 0);
     }
 
-    /// Whether [`join`](Self::join) would say that this request fetches for itself.
+    /// A request that has fetched for itself got a response that others can use. Later requests join one flight again.
+    pub fn share_again(&self, key: &[u8]) {
+        let hash = self.hash(key);
+        self.shard(hash).alone.forget(hash);
+    }
+
+    /// Whether the time of [`leave_alone`](Self::leave_alone) is not over.
     pub fn is_alone(&self, key: &[u8], now: Tick) -> bool {
         let hash = self.hash(key);
-        self.shard(hash).alone.get(&hash).is_some_and(|until| now < *until)
+        self.shard(hash).alone.has(hash, now)
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
@@ -210,7 +213,12 @@ impl<T: Clone> Flight<T> {
     /// flight is settled.
     pub fn arrive(&self, answer: &T) {
         let Some(flights) = &self.flights else { return };
-        let waiting = flights.shard_of(&self.key).arrive(&self.key, self.number, answer);
+        let waiting = {
+            let hash = flights.hash(&self.key);
+            let mut shard = flights.shard(hash);
+            shard.alone.forget(hash);
+            shard.arrive(&self.key, self.number, answer)
+        };
         for sender in waiting {
             // A request that has left does not need it.
             let _ = sender.send(FlightResult::Shared(answer.clone()));
@@ -228,9 +236,10 @@ impl<T: Clone> Flight<T> {
             let hash = flights.hash(&self.key);
             let mut shard = flights.shard(hash);
             match outcome {
-                FlightOutcome::Shared(_) | FlightOutcome::Failed => {}
-                FlightOutcome::Alone => shard.remember_alone(hash, now, flights.alone_ms),
-                FlightOutcome::AloneFor(ms) => shard.remember_alone(hash, now, ms),
+                FlightOutcome::Shared(_) => shard.alone.forget(hash),
+                FlightOutcome::Failed => {}
+                FlightOutcome::Alone => shard.alone.remember(hash, now, flights.alone_ms, RECALL_MS),
+                FlightOutcome::AloneFor(ms) => shard.alone.remember(hash, now, ms, RECALL_MS),
             }
             shard.end(&self.key, self.number)
         };
@@ -290,7 +299,12 @@ impl<T> FlightProgress<T> {
 
 impl<T> FlightShard<T> {
     fn new() -> Self {
-        Self { flights: HashMap::default(), set_aside: HashMap::new(), latest: 0, alone: HashMap::new() }
+        Self {
+            flights: HashMap::default(),
+            set_aside: HashMap::new(),
+            latest: 0,
+            alone: AloneKeys::default(),
+        }
     }
 
     fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> u64 {
@@ -345,16 +359,6 @@ impl<T> FlightShard<T> {
             self.end(key, number);
         }
         next
-    }
-
-    fn remember_alone(&mut self, hash: u64, now: Tick, alone_ms: u64) {
-        if self.alone.len() >= MOST_ALONE {
-            self.alone.retain(|_, until| now < *until);
-            if self.alone.len() >= MOST_ALONE {
-                self.alone.clear();
-            }
-        }
-        self.alone.insert(hash, Tick(now.0.saturating_add(alone_ms)));
     }
 }
 

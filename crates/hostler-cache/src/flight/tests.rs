@@ -1,5 +1,6 @@
 //! What waiting requests get when leaders or other waiting requests leave.
 
+use super::alone::MOST_ALONE;
 use super::*;
 
 const NOW: Tick = Tick(1_000_000);
@@ -146,6 +147,47 @@ async fn after_an_unshareable_answer_each_request_fetches_for_itself_for_some_se
     assert!(matches!(flights.join(b"key", Tick(NOW.0 + 4999)), FlightRole::Alone));
     assert!(matches!(flights.join(b"other", NOW), FlightRole::Leader(_)));
     assert!(matches!(flights.join(b"key", Tick(NOW.0 + 5000)), FlightRole::Leader(_)));
+}
+
+/// The key cannot be shared. Returns when its time is over.
+fn unshareable(flights: &Arc<Flights<u32>>) -> Tick {
+    lead(flights).settle(FlightOutcome::Alone, NOW);
+    Tick(NOW.0 + 5000)
+}
+
+#[test]
+fn no_request_waits_for_the_one_that_finds_out_whether_a_key_can_be_shared_now() {
+    let flights = flights();
+    let mut now = unshareable(&flights);
+    for _ in 0..100 {
+        let FlightRole::Leader(slow) = flights.join(b"key", now) else { panic!("one finds out") };
+        for later in [0, 4999, 5000, 60_000] {
+            now = Tick(now.0 + later);
+            assert!(matches!(flights.join(b"key", now), FlightRole::Alone), "after {later} ms");
+        }
+        slow.settle(FlightOutcome::Alone, now);
+        assert!(matches!(flights.join(b"key", now), FlightRole::Alone));
+        now = Tick(now.0 + 5000);
+    }
+    let much_later = Tick(now.0 + RECALL_MS);
+    let FlightRole::Leader(_first) = flights.join(b"key", much_later) else { panic!("it was forgotten") };
+    assert!(matches!(flights.join(b"key", much_later), FlightRole::Follower(_)));
+}
+
+#[test]
+fn a_key_that_can_be_shared_after_all_has_one_fetch_for_all_again() {
+    let (flights, due) = (flights(), Tick(NOW.0 + 5000));
+    for ending in 0..3 {
+        assert_eq!(unshareable(&flights), due);
+        match (ending, flights.join(b"key", due)) {
+            (0, FlightRole::Leader(flight)) => flight.settle(FlightOutcome::Shared(7), due),
+            (1, FlightRole::Leader(flight)) => flight.arrive(&7),
+            (2, FlightRole::Leader(_)) => flights.share_again(b"key"),
+            _ => panic!("one finds out"),
+        }
+        let _leader = lead(&flights);
+        drop(follow(&flights));
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ use untold::Untold;
 
 pub type Entry = hostler_cache::Entry<ResponseHead>;
 
-/// After a response that cannot be shared, the next ones for the same key count as not shareable for this long.
+/// After a response that cannot be shared, the next ones for the same key count as not shareable. One request looks again after so long.
 const ALONE_MS: u64 = 5_000;
 
 /// The shared state of all routes with a cache. There is one.

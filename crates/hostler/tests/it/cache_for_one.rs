@@ -220,3 +220,29 @@ async fn after_a_fetch_in_the_background_has_failed_the_next_one_begins_a_second
         log.iter().filter(|line| line["cache"] == "refresh").map(|line| &line["status"]).collect();
     assert!(statuses.len() >= 2 && statuses.iter().all(|status| **status == 503), "{statuses:?}");
 }
+
+#[tokio::test]
+async fn requests_join_one_fetch_again_when_an_answer_is_stored_after_one_for_one_client() {
+    let fresh = "Cache-Control: max-age=60\r\n";
+    let held = || [vec![Step::Hold], text(answer(fresh, "new"))].concat();
+    let app = upstream().in_turn([
+        text(answer("Cache-Control: private\r\n", "for one")),
+        text(answer(fresh, "for all")),
+        text(answer("", "posted")),
+        held(),
+        held(),
+    ]);
+    let app = app.start().await;
+    let site = with_cache(&app).await;
+    site.get("/page").await.assert_ok("for one");
+    site.get("/page").await.assert_ok("for all");
+    assert_cache(&site.get("/page").await, "hit");
+    site.post("/page", "change").await.assert_ok("posted");
+    let mut first = site.begin("/page").await;
+    app.has_seen(4).await;
+    let mut second = site.begin("/page").await;
+    app.release_all();
+    first.answer().await.assert_ok("new");
+    second.answer().await.assert_ok("new");
+    assert_eq!(app.targets().len(), 4);
+}

@@ -49,6 +49,8 @@ pub(super) struct Arrival {
     outdated: Option<Arc<Entry>>,
     /// Other requests wait for this answer, or may join.
     flight: Option<Flight<FetchOutcome>>,
+    /// The flight key of a request without a flight, if other requests can use the answer.
+    pub shared_key: Option<Vec<u8>>,
 }
 
 /// An answer that broke off before any of it was passed on.
@@ -97,7 +99,7 @@ impl Arrival {
         let incoming_body = IncomingBody::counted(most, share);
         let place = StorageKey { shared_cache: caching.shared_cache.clone(), key: key.into() };
         let arriving = IncomingAnswer { place, head: stored, length, vary, freshness, incoming_body };
-        Some(Self { own, arriving: Arc::new(arriving), tags, asked, outdated, flight })
+        Some(Self { own, arriving: Arc::new(arriving), tags, asked, outdated, flight, shared_key: None })
     }
 
     /// Reads what has already arrived. If that is not all, a task reads the rest.
@@ -223,6 +225,9 @@ impl Arrival {
                     forms: Box::default(),
                 });
                 is_stored = place.shared_cache.keep(&place.key, entry.clone());
+                if let Some(flight_key) = self.shared_key.take().filter(|_| is_stored) {
+                    place.shared_cache.flights.share_again(&flight_key);
+                }
                 Some(entry)
             }
             Err(_) => None,

@@ -232,7 +232,10 @@ impl Fetch {
         };
         let (tags, length) = (tags(&lines), call.body_length());
         let head = ArrivedHead { stored, own, vary, freshness, tags, length };
-        Arrival::new(&self.caching, &self.key, head, asked, outdated, self.flight.take())
+        let shared_key = (is_fresh && self.flight.is_none()).then(|| self.flight_key());
+        let mut arrival = Arrival::new(&self.caching, &self.key, head, asked, outdated, self.flight.take())?;
+        arrival.shared_key = shared_key;
+        Some(arrival)
     }
 
     /// No answer came.
