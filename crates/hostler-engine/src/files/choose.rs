@@ -41,6 +41,8 @@ pub(super) enum FileRole {
     Itself,
     /// The request names it, and the content under this name never changes.
     Immutable,
+    /// The page of a single-page app. Only a request that accepts a page gets it.
+    AppPage,
     /// The page for a missing file.
     NotFound,
 }
@@ -100,7 +102,7 @@ fn page_instead(
         return Ok(None);
     }
     let is_asset = names_a_file(&asked.place.path) && !asked.place.ends_in_slash;
-    let app = settings.fallback.as_ref().filter(|_| !is_asset).map(|page| (page, FileRole::Itself));
+    let app = settings.fallback.as_ref().filter(|_| !is_asset).map(|page| (page, FileRole::AppPage));
     let pages = app.into_iter().chain(settings.not_found.as_ref().map(|page| (page, FileRole::NotFound)));
     for (page, role) in pages {
         if let Some(found) = find(folder, page)? {

@@ -143,13 +143,16 @@ fn write_validators(head: &mut ResponseHead, there: &FileValidators) {
 /// The fields that a 304 needs as well as a 200 (RFC 9110 section 15.4.5).
 fn write_caching(head: &mut ResponseHead, chosen: &Chosen, settings: &StaticFiles) {
     let caching = match chosen.role {
-        FileRole::Itself => &settings.cache_control,
+        FileRole::Itself | FileRole::AppPage => &settings.cache_control,
         FileRole::Immutable => FOR_EVER,
         // The file may exist at the next request.
         FileRole::NotFound => "no-store",
     };
     if !caching.is_empty() {
         head.fields.add(b"Cache-Control", caching.as_bytes());
+    }
+    if chosen.role == FileRole::AppPage {
+        head.fields.add(b"Vary", b"Accept");
     }
     if settings.precompressed {
         head.fields.add(b"Vary", b"Accept-Encoding");

@@ -242,7 +242,7 @@ async fn the_spa_page_replaces_missing_pages_and_never_missing_assets() {
             .assert_field("cache-control", "no-cache")
             .assert_field("content-type", "text/html; charset=utf-8");
     }
-    site.get("/users/7").await.assert_ok("<p>home");
+    site.get("/users/7").await.assert_ok("<p>home").assert_field("vary", "Accept");
     for path in ["/package/@scope%2Fname", "/package/@scope%2Fname/"] {
         site.get(path).await.assert_ok("<p>home");
     }
