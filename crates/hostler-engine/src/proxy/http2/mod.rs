@@ -199,4 +199,34 @@ mod tests {
         assert!(asked(&settings).await.is_err());
         assert!(asked(b"").await.is_err());
     }
+
+    #[tokio::test]
+    async fn a_whole_response_counts_although_its_connection_ends_before_the_upload() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let member = async move {
+            let mut come = Vec::new();
+            while come.len() < BEGUN {
+                assert_ne!(theirs.read_buf(&mut come).await.unwrap(), 0);
+            }
+            let settings = [0_u8, 0, 0, 4, 0, 0, 0, 0, 0];
+            let head = [0_u8, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+            // Two bytes, and the end of the stream.
+            let body = [0_u8, 0, 2, 0, 1, 0, 0, 0, 1, b'o', b'k'];
+            theirs.write_all(&[&settings[..], &head, &body].concat()).await.unwrap();
+        };
+        let asking = async {
+            let (requests, connection) = h2::client::handshake(Stream::Unix(ours)).await.unwrap();
+            let request = Request::post("http://a.test/").header("x-long", "x".repeat(100)).body(()).unwrap();
+            let (answer, upload) = requests.ready().await.unwrap().send_request(request, false).unwrap();
+            // The response is read after the end of the connection.
+            let _ = connection.await;
+            let mut body = answer.await.unwrap().into_body();
+            assert_eq!(body.data().await.unwrap().unwrap(), "ok");
+            assert!(body.is_end_stream());
+            assert!(body.data().await.is_none());
+            drop(upload);
+        };
+        let both = async { tokio::join!(asking, member) };
+        timeout(Duration::from_secs(30), both).await.expect("an outcome");
+    }
 }

@@ -76,7 +76,8 @@ enum Peer {
 enum Cause {
     EndStream,
     Error(Error),
-    /// The stream was reset after the receive half had already reached EOS.
+    /// The stream was reset, or its connection has ended, after the receive half
+    /// had already reached EOS.
     ErrorAfterEndStream(Error),
 
     /// This indicates to the connection that a reset frame must be sent out
@@ -301,7 +302,7 @@ impl State {
             Closed(..) => {}
             _ => {
                 tracing::trace!("handle_error; err={:?}", err);
-                self.inner = Closed(Cause::Error(err.clone()));
+                self.close_by_error(err.clone());
             }
         }
     }
@@ -311,15 +312,25 @@ impl State {
             Closed(..) => {}
             ref state => {
                 tracing::trace!("recv_eof; state={:?}", state);
-                self.inner = Closed(Cause::Error(
+                self.close_by_error(
                     io::Error::new(
                         io::ErrorKind::BrokenPipe,
                         "stream closed because of a broken pipe",
                     )
                     .into(),
-                ));
+                );
             }
         }
+    }
+
+    /// Ends both halves with the connection. A received END_STREAM stays: what
+    /// was received before is whole.
+    fn close_by_error(&mut self, error: Error) {
+        self.inner = Closed(if self.is_recv_end_stream() {
+            Cause::ErrorAfterEndStream(error)
+        } else {
+            Cause::Error(error)
+        });
     }
 
     /// Indicates that the local side will not send more data to the local.
