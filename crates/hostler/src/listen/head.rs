@@ -60,7 +60,7 @@ pub(super) fn write_answer(
             write_field(out, b"Vary", names);
         }
     }
-    if head.fields.first(Name::Date).is_none() {
+    if !has_date(head, exchange) {
         // RFC 9110 section 6.6.1: a recipient with a clock adds a missing date.
         with_date(exchange, |date| write_field(out, b"Date", date.as_bytes()));
     }
@@ -87,6 +87,13 @@ pub(super) fn write_answer(
         write_upgrade(out, head);
     }
     write_head_end(out);
+}
+
+/// Whether the head has a `Date` already: that of the app, unless the route removes it, or one of the route.
+fn has_date(head: &ResponseHead, exchange: &Exchange) -> bool {
+    let (edits, theirs) = (&exchange.to_client, head.fields.first(Name::Date).is_some());
+    theirs && (edits.is_empty() || edits.keeps(b"date"))
+        || edits.lines(&head.fields).any(|(name, _)| name.eq_ignore_ascii_case("date"))
 }
 
 /// The age of an answer from the cache, which replaces the `Age` of its head, unless the route changes that field.
@@ -250,6 +257,34 @@ mod tests {
         let mut out = Vec::new();
         write_interim(&mut out, &head);
         assert_eq!(String::from_utf8(out).unwrap(), "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+    }
+
+    #[test]
+    fn a_route_that_changes_the_date_leaves_one() {
+        let set = || vec![Edit::Set("date".into(), b"y".to_vec())];
+        let removed = || vec![Edit::Remove("date".into())];
+        let dates = |theirs: &[u8], own| {
+            let anywhere = "127.0.0.1:80".parse().unwrap();
+            let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
+            exchange.to_client.own = own;
+            let mut head = ResponseHead::default();
+            let text = [&b"HTTP/1.1 200 OK\r\n"[..], theirs, b"\r\n"].concat();
+            head.parse(&text, &Limits::default()).unwrap();
+            let mut out = Vec::new();
+            let keeping = Keeping { keep: true, version: Version::Http11 };
+            write_answer(&mut out, &head, &exchange, Framing::Length(0), keeping);
+            let lines = String::from_utf8(out).unwrap().to_lowercase();
+            lines
+                .lines()
+                .filter_map(|line| line.strip_prefix("date: "))
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        for theirs in [b"Date: x\r\n".as_slice(), b""] {
+            assert_eq!(dates(theirs, set()), ["y"]);
+            let ours = dates(theirs, removed());
+            assert!(ours.len() == 1 && ours[0].ends_with("gmt"), "{ours:?}");
+        }
     }
 
     #[test]
