@@ -478,6 +478,12 @@ where
         self.connection.set_target_window_size(size);
     }
 
+    /// Returns how many bytes of DATA may wait to be read at most: those that do,
+    /// and those that the window of the connection allows the peer to send.
+    pub fn most_unread_data(&self) -> usize {
+        self.connection.most_unread_data()
+    }
+
     /// Set a new `INITIAL_WINDOW_SIZE` setting (in octets) for stream-level
     /// flow control for received data.
     ///

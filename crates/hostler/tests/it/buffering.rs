@@ -234,6 +234,32 @@ async fn an_http2_upload_that_waits_for_a_slot_stops_no_other_body_of_its_connec
 }
 
 #[tokio::test]
+async fn http2_uploads_that_wait_for_a_slot_leave_room_for_the_one_that_has_it() {
+    let app = upstream().start().await;
+    let route = "[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n";
+    let site = in_front_of(&app, &format!("pools.app.concurrency = 1\n{route}")).await;
+    let mut talk = http2::talk(&site).await;
+    let post = |path: &str| http::Request::post(format!("http://site.test{path}")).body(()).unwrap();
+    let (first, mut sent) = talk.begin(post("/first"), false).await;
+    site.settles("app", 1, 0).await;
+    let mut waiting = Vec::new();
+    // More than the window of the connection, with 256 KiB for each stream.
+    for n in 0..6 {
+        let (upload, mut sent) = talk.begin(post(&format!("/{n}")), false).await;
+        sent.send_data(vec![b'x'; 300_000].into(), true).unwrap();
+        waiting.push(upload);
+    }
+    site.settles("app", 1, 6).await;
+    sent.send_data(vec![b'y'; 200_000].into(), true).unwrap();
+    assert_eq!(http2::whole(first).await.1, b"ok");
+    for upload in waiting {
+        assert_eq!(http2::whole(upload).await.1, b"ok");
+    }
+    assert_eq!(app.requests()[0].body.len(), 200_000);
+    assert!(app.requests()[1..].iter().all(|seen| seen.body.len() == 300_000));
+}
+
+#[tokio::test]
 async fn a_member_that_waits_for_a_slow_client_is_told_to_stop_and_not_ejected() {
     let app = upstream().start().await;
     let pool = "[pools.app]\nconcurrency = 1\nrequest_timeout = '200ms'\nejection.timeouts = 1\n";

@@ -180,6 +180,10 @@ where
         debug_assert!(_res.is_ok());
     }
 
+    pub(crate) fn most_unread_data(&self) -> usize {
+        self.inner.streams.most_unread_data()
+    }
+
     /// Send a new SETTINGS frame with an updated initial window size.
     pub(crate) fn set_initial_window_size(&mut self, size: WindowSize) -> Result<(), UserError> {
         let mut settings = frame::Settings::default();

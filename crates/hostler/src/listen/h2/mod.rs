@@ -8,6 +8,7 @@ mod sink;
 mod stream;
 mod stream_tasks;
 mod websocket;
+mod window;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -36,8 +37,6 @@ const SEND_BUFFER: usize = 128 * 1024;
 /// How many bytes of overhead the frames of request bodies may cost while they wait to be read. The `h2` crate counts up to 256 bytes for a
 /// frame, and joins the short ones of one stream: so this is about 1,000 streams with a short frame. Over it, the connection ends.
 const DATA_FRAME_BUDGET: usize = 256 * 1024;
-/// The receive window with which each connection begins (RFC 9113 section 6.9.2). It cannot be smaller.
-const LEAST_WINDOW: u32 = 65_535;
 
 /// The data that all streams of a connection share.
 struct Http2Shared {
@@ -58,8 +57,10 @@ struct Http2Shared {
     signals: Arc<ConnectionSignals>,
     /// Bytes of request bodies that were received, over all streams.
     received: AtomicU64,
-    /// Whether a request body is longer than the initial window.
+    /// Whether a request body is longer than the initial window, or waits.
     wants_window: AtomicBool,
+    /// How much room the bodies of waiting requests need in the window.
+    waiting: AtomicU64,
     /// Wakes the connection's task when the last stream has ended.
     waker: AtomicWaker,
     /// Counts the connection as open until its last exchange has ended.
@@ -80,6 +81,8 @@ struct Session {
     connection: Connection<MeteredIo, SendPiece>,
     /// The memory for a large receive window, while the connection has one.
     window: Reservation,
+    /// The size of that window, with the bytes that wait in it.
+    window_target: u32,
     common: Arc<Http2Shared>,
     /// The deadline for what the connection waits for, depending on the phase.
     phase_deadline: Deadline,
@@ -148,6 +151,7 @@ impl Shard {
             memory,
             received: AtomicU64::new(0),
             wants_window: AtomicBool::new(false),
+            waiting: AtomicU64::new(0),
             waker: AtomicWaker::new(),
             peer_ip,
             _open: open,
@@ -155,6 +159,7 @@ impl Shard {
         Some(Session {
             connection,
             window,
+            window_target: window::LEAST_WINDOW,
             common,
             phase_deadline,
             phase: ConnectionPhase::Busy,
@@ -293,25 +298,6 @@ impl Session {
     fn leave(&mut self) {
         self.leaving = true;
         self.connection.graceful_shutdown();
-    }
-
-    /// Sets the receive window. It is the protocol's initial window at first. A longer body gets a large window if there is memory for the
-    /// bytes that may wait in it: windows use at most half of the memory for bodies. When no stream is in progress, the window shrinks again.
-    fn fit_window(&mut self) {
-        let wide = self.common.settings.http2.connection_window;
-        if self.common.wants_window.swap(false, Ordering::Relaxed)
-            && self.window.bytes() == 0
-            && wide > LEAST_WINDOW
-        {
-            let budget = self.common.shard.gateway.request_memory.view();
-            if budget.used <= budget.limit / 2 && self.window.resize(wide.into()) {
-                self.connection.set_target_window_size(wide);
-            }
-        } else if self.window.bytes() > 0 && self.common.running.load(Ordering::Acquire) == 0 {
-            self.connection.set_target_window_size(LEAST_WINDOW);
-            // Shrinking never fails.
-            let _ = self.window.resize(0);
-        }
     }
 
     fn update_phase(&mut self) {

@@ -580,6 +580,12 @@ impl Recv {
         self.clear_recv_buffer(stream, task, counts);
     }
 
+    /// Returns how many bytes of DATA may wait to be read at most: those that do,
+    /// and those that the window of the connection allows the peer to send.
+    pub fn most_unread_data(&self) -> usize {
+        self.flow.window_size() as usize + self.in_flight_data as usize
+    }
+
     /// Set the "target" connection window size.
     ///
     /// By default, all new connections start with 64kb of window size. As

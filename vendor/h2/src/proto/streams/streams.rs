@@ -128,6 +128,10 @@ where
         }
     }
 
+    pub fn most_unread_data(&self) -> usize {
+        self.inner.lock().unwrap().actions.recv.most_unread_data()
+    }
+
     pub fn set_target_connection_window_size(&mut self, size: WindowSize) -> Result<(), Reason> {
         let mut me = self.inner.lock().unwrap();
         let me = &mut *me;
