@@ -156,12 +156,6 @@ impl RunningPool {
         })
     }
 
-    /// This pool with the workers of a newer version, whose other settings are not applied.
-    pub fn with_workers_of(&self, newer: &Self, config: &Config, pool_context: &PoolContext) -> Option<Self> {
-        let source = newer.settings.source.clone();
-        self.take(config, &config::Pool { source, ..self.settings.clone() }, pool_context)
-    }
-
     /// Applies the settings, except those of workers.
     pub fn settle(&self, config: &Config) {
         self.pool.update(settings::pool(&self.settings));

@@ -236,7 +236,7 @@ fn goes_on(running: &RunningServer) -> Result<(), String> {
 }
 
 /// Replaces the workers of existing pools where their new settings need that, and then gives the others theirs. If new workers of a pool do
-/// not boot, that pool and the others are left as they were; pools that were renewed before keep the new settings.
+/// not boot, all pools get their old settings back.
 async fn renew_workers(
     running: &RunningServer,
     (older, newer): (&Config, &Config),
@@ -251,20 +251,15 @@ async fn renew_workers(
         }
         pool.settle_workers(newer, &running.pool_context);
         let Some(supervisor) = &pool.supervisor else { continue };
-        if let Err(error) = supervisor.restart().await {
-            let (supervisor, is_mixed) = (supervisor.clone(), error.has_replaced_some());
-            let problem = format!("pool {}: {error}", pool.name);
-            let told = take_back(running, older, change, problem);
-            if !is_mixed {
-                return Err(told);
-            }
-            // The restart begins with the call. Without it some workers would keep settings that are in no file, and no later reload would notice.
-            drop(supervisor.restart());
-            return Err(format!(
-                "{told}; all workers of the pool are being replaced by ones with the old settings"
-            ));
+        let (name, outcome) = (pool.name.clone(), supervisor.restart().await);
+        let has_new_workers = match &outcome {
+            Ok(_) => true,
+            Err(error) => error.has_replaced_some(),
+        };
+        if has_new_workers {
+            change.renewed.push(name.clone());
         }
-        change.renewed.push(pool.name.clone());
+        outcome.map_err(|error| take_back(running, older, change, format!("pool {name}: {error}")))?;
     }
     // The restarts may have taken minutes. There is no other wait until the new pools get the requests.
     keeps_pauses(before, change).map_err(|why| take_back(running, older, change, why))?;
@@ -275,27 +270,25 @@ async fn renew_workers(
     Ok(())
 }
 
-/// Restores the old settings of pools that were not renewed. In renewed pools only the workers have the new settings, and not the queue, for example.
+/// Restores the old settings of workers. Requests go on by the old routes, so no worker may keep settings that only the new ones know. Without
+/// the restart some would keep settings that are in no file, and no later reload would notice.
 fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
-    for pool in running.pools.load().iter().filter(|pool| !change.renewed.contains(&pool.name)) {
+    let pools = running.pools.load();
+    for pool in pools.iter() {
         pool.settle_workers(older, &running.pool_context);
     }
     if change.renewed.is_empty() {
         return format!("{problem}; nothing else has changed");
     }
-    let is_renewed = |pool: &RunningPool| change.renewed.contains(&pool.name);
-    let pools = running.pools.load();
-    let pools = pools.iter().map(|old| {
-        let new = change.pools.iter().find(|new| new.name == old.name && is_renewed(new));
-        let taken = new.and_then(|new| old.with_workers_of(new, older, &running.pool_context));
-        taken.unwrap_or_else(|| old.clone())
-    });
-    let pools: Vec<RunningPool> = pools.collect();
-    let written = pools.iter().map(|pool| pool.settings.clone()).collect();
-    running.config.store(Arc::new(Config { pools: written, ..older.clone() }));
-    running.pools.store(Arc::new(pools));
+    let renewed = pools.iter().filter(|pool| change.renewed.contains(&pool.name));
+    for supervisor in renewed.filter_map(|pool| pool.supervisor.as_ref()) {
+        // The restart begins with the call.
+        drop(supervisor.restart());
+    }
     let renewed = change.renewed.join(", ");
-    format!("{problem}; these pools have new workers: {renewed}; nothing else has changed")
+    format!(
+        "{problem}; nothing else has changed; all workers of these pools are being replaced by ones with the old settings: {renewed}"
+    )
 }
 
 /// Replaces routes and pools at one moment: a request that arrives later gets the new routes.
