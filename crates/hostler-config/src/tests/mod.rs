@@ -26,6 +26,7 @@ mod sticky;
 mod targets;
 mod tls;
 mod traces;
+mod unread_certificates;
 mod when;
 
 use std::path::{Path, PathBuf};

@@ -51,6 +51,8 @@ pub struct Certificate {
     pub names: Vec<String>,
     /// The time in which it is valid. `None` if that cannot be read.
     pub valid: Option<Expiry>,
+    /// Why neither names nor dates can be read.
+    unread: Option<&'static str>,
     /// The certificates behind it in the file.
     links: Vec<ChainLink>,
 }
@@ -62,11 +64,17 @@ impl Certificate {
         let key = pem::private_key(&files.key).map_err(LoadError::Key)?;
         let refuse_cert = |why: String| LoadError::Cert(FileError::new(&files.cert, why));
         let refuse_key = |why: String| LoadError::Key(FileError::new(&files.key, why));
-        let (names, valid) = read(&chain[0]).map_err(|error| refuse_cert(unreadable(&error)))?;
+        let (names, valid, unread) = match read(&chain[0]) {
+            Ok((names, valid)) => (names, valid, None),
+            Err(error) => match beyond_library(&error) {
+                Some(why) => (Vec::new(), None, Some(why)),
+                None => return Err(refuse_cert(unreadable(&error))),
+            },
+        };
         let links = chain::links(&chain).map_err(refuse_cert)?;
         let key = any_supported_type(&key).map_err(|_| refuse_key(unusable(&key).into()))?;
         let key = CertifiedKey::new(chain, key);
-        match key.keys_match() {
+        match check_key(&key, unread.is_some()) {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(_)) => {
                 let cert = files.cert.display();
@@ -74,7 +82,7 @@ impl Certificate {
             }
             Err(error) => return Err(refuse_cert(error.to_string())),
         }
-        Ok(Self { key: Arc::new(key), path: files.cert.clone(), names, valid, links })
+        Ok(Self { key: Arc::new(key), path: files.cert.clone(), names, valid, unread, links })
     }
 
     /// The problems of a certificate that can still be used.
@@ -83,9 +91,35 @@ impl Certificate {
             let only = "so clients accept it only for an IP address that it names";
             self.names.is_empty().then(|| format!("has no DNS name (subjectAltName), {only}"))
         };
-        let own = self.valid.and_then(|valid| valid.doubt(now)).or_else(nameless);
+        let unread = self.unread.map(|why| {
+            format!("{why}, so Hostler cannot read its names and dates: it is used only as the first certificate, and clients may refuse it")
+        });
+        let own = unread.or_else(|| self.valid.and_then(|valid| valid.doubt(now))).or_else(nameless);
         let all = own.into_iter().chain(chain::doubts(&self.links, now, "clients"));
         all.map(|doubt| format!("{}: {doubt}", self.path.display())).collect()
+    }
+}
+
+/// What is special about a certificate that only this library does not read. Other servers use it, and some clients accept it.
+fn beyond_library(error: &webpki::Error) -> Option<&'static str> {
+    match error {
+        webpki::Error::UnsupportedCertVersion => Some("is not of version 3 of X.509"),
+        webpki::Error::UnsupportedCriticalExtension => {
+            Some("has a critical extension that Hostler does not know")
+        }
+        _ => None,
+    }
+}
+
+/// Like [`CertifiedKey::keys_match`], also for a certificate that the library does not read: it contains its public key as it is.
+fn check_key(key: &CertifiedKey, is_unread: bool) -> Result<(), Error> {
+    match key.key.public_key() {
+        Some(public) if is_unread => match memchr::memmem::find(key.end_entity_cert()?, public.as_ref()) {
+            Some(_) => Ok(()),
+            None => Err(InconsistentKeys::KeyMismatch.into()),
+        },
+        None if is_unread => Ok(()),
+        _ => key.keys_match(),
     }
 }
 

@@ -1,0 +1,81 @@
+//! Certificates that the library for certificates does not read, and that clients can get all the same.
+
+use expect_test::{Expect, expect};
+use hostler_testkit::authority;
+
+use super::site;
+
+const KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKWYeL3T4tJEnKqx6
+hUcTCwAYKAcpnfwBjJTJprl1PsqhRANCAAQqzo4zBkihlvZtj4mS/iRKUylPoboF
+OAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5+RFS5uwK28rSw29y
+-----END PRIVATE KEY-----
+";
+
+/// For `a.test`, of version 1, self-signed with [`KEY`].
+const VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBHjCBxQIUCVuN4IT80NWbMxocPPFssi4lrfYwCgYIKoZIzj0EAwIwETEPMA0G
+A1UEAwwGYS50ZXN0MCAXDTI2MTEzMDA2MTUwOVoYDzIxMjYxMTA2MDYxNTA5WjAR
+MQ8wDQYDVQQDDAZhLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQqzo4z
+BkihlvZtj4mS/iRKUylPoboFOAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5
++RFS5uwK28rSw29yMAoGCCqGSM49BAMCA0gAMEUCIEW+GoZ6ayXYCGxaSz7uFc05
+tMwV4lnoKN4j8ksDQrI/AiEArr3+LC+EmkaDMCucH9lY8ISOIqp/aq1Q+Y0EUEq7
++yk=
+-----END CERTIFICATE-----
+";
+
+/// For `a.test`, self-signed with [`KEY`]. The extension 1.2.3.4 is critical.
+const CRITICAL: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBZzCCAQ6gAwIBAgIUae9jzy1ELoI4PHyOxLniukh6qrcwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGYS50ZXN0MCAXDTI2MTEzMDA2MTUwOVoYDzIxMjYxMTA2MDYx
+NTA5WjARMQ8wDQYDVQQDDAZhLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAQqzo4zBkihlvZtj4mS/iRKUylPoboFOAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQ
+AJ3HOES5+RFS5uwK28rSw29yo0IwQDARBgNVHREECjAIggZhLnRlc3QwDAYDKgME
+AQH/BAIFADAdBgNVHQ4EFgQUOBvi/DdPzGbsc7dc6N18a5uHsUwwCgYIKoZIzj0E
+AwIDRwAwRAIgfk4QOBn5IGgj39qBABxcC78ZSJbA8WYooqKxI96UEXcCIHibCYhd
+Myv+dowSWe+ity/ZrPSoy/RPT4JvYf15B4UV
+-----END CERTIFICATE-----
+";
+
+fn check(cert: &str, key: &str, expected: Expect) {
+    let pair = "[tls]\nlisten = \":8443\"\ncertificates = [{ cert = \"a.pem\", key = \"a.key\" }]\n";
+    let site = site(&format!("{pair}[[routes]]\nmatch = \"*\"\nrespond = \"pong\"\n"));
+    std::fs::write(site.folder().join("a.pem"), cert).unwrap();
+    std::fs::write(site.folder().join("a.key"), key).unwrap();
+    site.says(expected);
+}
+
+#[test]
+fn a_certificate_of_version_1_or_with_an_unknown_critical_extension_is_used_with_a_warning() {
+    check(
+        VERSION_1,
+        KEY,
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.pem: is not of version 3 of X.509, so Hostler cannot read its names and dates: it is used only as the first certificate, and clients may refuse it"
+        ],
+    );
+    check(
+        CRITICAL,
+        KEY,
+        expect![
+            "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.pem: has a critical extension that Hostler does not know, so Hostler cannot read its names and dates: it is used only as the first certificate, and clients may refuse it"
+        ],
+    );
+}
+
+#[test]
+fn the_key_of_another_certificate_is_refused_for_them_too() {
+    let other = authority().vouch_for(&["a.test"]).key;
+    for cert in [VERSION_1, CRITICAL] {
+        check(
+            cert,
+            &other,
+            expect![
+                "hostler.toml:3:41: tls.certificates[0].key: FOLDER/a.key: is not the key of the first certificate in FOLDER/a.pem"
+            ],
+        );
+    }
+}
