@@ -22,6 +22,20 @@ fn the_committed_reference_is_up_to_date() {
     }
 }
 
+#[test]
+fn the_schema_takes_a_number_as_a_condition_as_the_program_does() {
+    let schema: serde_json::Value = serde_json::from_str(&config::reference::json_schema()).unwrap();
+    let file = r#"{ "routes": [{ "match": "*", "respond": "pong", "when": { "query": { "page": 1 } } }] }"#;
+    let file: serde_json::Value = serde_json::from_str(file).unwrap();
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&file));
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[routes]]\nmatch = '*'\nrespond = 'pong'\nwhen.query.page = 1\n[[routes]]\nmatch = '*'\nrespond = 'else'\n";
+    std::fs::write(folder.path().join("hostler.toml"), text).unwrap();
+    let load_context = LoadContext { folder: folder.path().into(), ..LoadContext::of_process() };
+    let invocation = Invocation { file: Some("hostler.toml".into()), settings: Vec::new(), load_context };
+    assert_eq!(config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}")).routes.len(), 2);
+}
+
 /// A longer text belongs below the table: the paragraphs after the first one of a key's doc comment.
 #[test]
 fn no_cell_of_the_reference_is_longer_than_thirty_words() {

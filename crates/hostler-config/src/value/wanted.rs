@@ -78,7 +78,8 @@ impl JsonSchema for Wanted {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let kind = "string, list of strings, `true` or `false`";
-        json_schema!({ "type": ["string", "boolean", "array"], "items": { "type": "string" }, "x-kind": kind })
+        let types = ["string", "integer", "boolean", "array"];
+        json_schema!({ "type": types, "items": { "type": "string" }, "x-kind": kind })
     }
 }
 
