@@ -124,8 +124,13 @@ fn find_program(name: &str, cwd: &Path, path: Option<&str>) -> Result<(), String
             Err(why) => refused = refused.or(Some(why)),
         }
     }
-    let is_line = name.contains(' ');
-    let help = if is_line { "; in a list, the program and each argument are items of their own" } else { "" };
+    let help = match name {
+        "node" | "npm" | "npx" => {
+            "; if only your shell has it in PATH, as with nvm: set PATH in env of the pool, or install it for the whole machine"
+        }
+        name if name.contains(' ') => "; in a list, the program and each argument are items of their own",
+        _ => "",
+    };
     Err(refused.unwrap_or_else(|| format!("there is no program {name:?} in PATH{help}")))
 }
 

@@ -57,6 +57,16 @@ fn a_program_and_a_script_that_are_there_are_valid() {
 }
 
 #[test]
+fn a_missing_node_is_an_error_that_names_what_a_service_needs() {
+    check(
+        "[pools.web]\ncommand = 'node server.js'\nenv = { PATH = '/nowhere' }\n",
+        expect![[
+            r#"hostler.toml:2:11: pools.web.command: there is no program "node" in PATH; if only your shell has it in PATH, as with nvm: set PATH in env of the pool, or install it for the whole machine"#
+        ]],
+    );
+}
+
+#[test]
 fn shell_syntax_in_a_string_is_refused() {
     check(
         &command("'node server.js && good'"),
