@@ -15,8 +15,8 @@
 //! * At the end of each critical section no request waits while a slot is free, unless the pool is paused. A slot of a
 //!   member whose event loop is observed becomes free without an event: `recheck` asks the pool again.
 //!
-//! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most
-//! (`queue`). Within a class the oldest request is served first; in a fair pool, that of the key whose requests have cost
+//! The order: a higher class is served before a lower one, but a waiting class is passed over eight times at most, or nine
+//! times while both other classes wait (`queue`). Within a class the oldest request is served first; in a fair pool, that of the key whose requests have cost
 //! the least (`fair`); in a pool that serves short requests first, that with the earliest turn (`short_first`). Under overload (`overload`), a request that would wait long is
 //! refused on arrival. Measured service times (`service`, `kinds`) tell how long it would wait. A wait ends in one of four ways, and each is
 //! counted once: a lease, a refusal, a deadline, or a dropped future.
