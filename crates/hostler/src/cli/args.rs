@@ -22,12 +22,13 @@ Each key of the configuration is also a flag and an environment variable.
 A flag takes precedence over a variable, and a variable over the file:
   --server.header-timeout 5s    HOSTLER_SERVER_HEADER_TIMEOUT=5s
   --pools.web.workers 4         HOSTLER_POOLS_WEB_WORKERS=4
-All keys: docs/reference/config.md";
+All keys: docs/reference/config.md, or http://127.0.0.1:8081/docs/ while Hostler runs";
 
 const RUN_EXAMPLE: &str = "\
 Example: hostler run --workers 2 -- node server.js
 
-More settings: --server.KEY, --pools.app.KEY; docs/reference/config.md";
+More settings: --server.KEY, --pools.app.KEY
+All keys: docs/reference/config.md, or http://127.0.0.1:8081/docs/ while Hostler runs";
 
 /// An application server for Node.js.
 ///
