@@ -55,6 +55,20 @@ impl TlsFiles {
         self.note(fresh.stamps)
     }
 
+    /// Uses each certificate that can be read. In place of the others, those that were read before stay.
+    pub async fn show_readable(&self, written: &config::Tls) {
+        let (written, before) = (written.clone(), self.terminator.shown());
+        let load = move || {
+            let known = |files: &CertificateFiles| before.iter().find(|one| one.path == files.cert).cloned();
+            let all = written.certificates.iter();
+            let all = all.filter_map(|files| Certificate::load(files).ok().or_else(|| known(files)));
+            Certificates::new(all.collect(), written.strict_sni)
+        };
+        if let Ok(certificates) = spawn_blocking(load).await {
+            self.terminator.show(certificates);
+        }
+    }
+
     /// Records the stamps of the last read. True if they differ from those of the read before.
     pub fn note(&self, stamps: Vec<FileStamp>) -> bool {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);

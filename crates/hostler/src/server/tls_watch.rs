@@ -66,9 +66,12 @@ async fn follow(
         }
         Err(why) => {
             shown.note(seen.to_vec());
+            // One bad file must not keep the others from being renewed.
+            shown.show_readable(written).await;
             // Logged once.
             if before.is_none_or(|before| before.why != why) {
-                let text = format!("tls: {why}; the certificates that were read before stay in use");
+                let text =
+                    format!("tls: {why}; in its place the certificates that were read before stay in use");
                 running.journal.event(Level::Error, &text);
             }
             Some(FailedRead { at: Instant::now(), why })

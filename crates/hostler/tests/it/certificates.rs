@@ -105,6 +105,29 @@ async fn bad_certificate_files_are_reported_once_and_change_nothing() {
 }
 
 #[tokio::test]
+async fn a_bad_certificate_file_does_not_keep_another_certificate_from_being_renewed() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let plan = site(
+        "[tls]
+        listen = '127.0.0.1:0'
+        certificates = [{ cert = 'bad.pem', key = 'bad.key' }, { cert = 'a.pem', key = 'a.key' }]",
+    );
+    let (bad, old, new) =
+        (trust.vouch_for(&["bad.test"]), trust.vouch_for(&["a.test"]), trust.vouch_for(&["a.test"]));
+    write(plan.folder(), "bad", &bad);
+    write(plan.folder(), "a", &old);
+    let site = plan.with("app", &app).start().await;
+    std::fs::write(site.folder().join("bad.pem"), "nothing").unwrap();
+    site.says("bad.pem: it has no certificate in PEM form").await;
+    write(site.folder(), "a", &new);
+    eventually("the new certificate", async || {
+        tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new).then_some(())
+    })
+    .await;
+    assert!(tls_clients(&trust).connect("bad.test", site.tls_address()).await.was_shown(&bad));
+}
+
+#[tokio::test]
 async fn a_changed_file_with_a_broken_chain_is_used_with_a_warning() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
