@@ -12,7 +12,7 @@ mod window;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
@@ -20,7 +20,7 @@ use atomic_waker::AtomicWaker;
 use h2::Reason;
 use h2::server::Connection;
 use hostler_engine::exchange::{
-    Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Reservation, Slow, SpoolAccount,
+    Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Slow, SpoolAccount,
 };
 use hostler_engine::journal::Level;
 use metered_io::{ConnectionSignals, MeteredIo};
@@ -31,6 +31,7 @@ use super::shard::{ConnectionOrigin, Shard};
 use super::silence::ShortSilence;
 use send_buffer::{SendPiece, SharedSendBuffer};
 pub use stream_tasks::StreamTasks;
+use window::{ReceiveWindow, WindowDemand};
 
 /// How many bytes a stream may have in the `h2` crate. All streams of a connection together have another limit (see `SharedSendBuffer`).
 const SEND_BUFFER: usize = 128 * 1024;
@@ -57,10 +58,8 @@ struct Http2Shared {
     signals: Arc<ConnectionSignals>,
     /// Bytes of request bodies that were received, over all streams.
     received: AtomicU64,
-    /// Whether a request body is longer than the initial window, or waits.
-    wants_window: AtomicBool,
-    /// How much room the bodies of waiting requests need in the window.
-    waiting: AtomicU64,
+    /// What the streams want of the receive window.
+    window_demand: WindowDemand,
     /// Wakes the connection's task when the last stream has ended.
     waker: AtomicWaker,
     /// Counts the connection as open until its last exchange has ended.
@@ -79,10 +78,7 @@ struct StreamState {
 /// The state of a connection's own task.
 struct Session {
     connection: Connection<MeteredIo, SendPiece>,
-    /// The memory for a large receive window, while the connection has one.
-    window: Reservation,
-    /// The size of that window, with the bytes that wait in it.
-    window_target: u32,
+    window: ReceiveWindow,
     common: Arc<Http2Shared>,
     /// The deadline for what the connection waits for, depending on the phase.
     phase_deadline: Deadline,
@@ -138,7 +134,7 @@ impl Shard {
         let connection = handshake(&settings, metered_io, &signals).await?;
         let phase_deadline = self.sweep.deadline();
         let memory = self.gateway.request_memory.account();
-        let window = memory.reservation();
+        let window = ReceiveWindow::new(memory.reservation(), settings.http2.connection_window);
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let common = Arc::new(Http2Shared {
             send_buffer: SharedSendBuffer::new(settings.answer_memory.account()),
@@ -150,8 +146,7 @@ impl Shard {
             running: AtomicUsize::new(0),
             memory,
             received: AtomicU64::new(0),
-            wants_window: AtomicBool::new(false),
-            waiting: AtomicU64::new(0),
+            window_demand: WindowDemand::default(),
             waker: AtomicWaker::new(),
             peer_ip,
             _open: open,
@@ -159,7 +154,6 @@ impl Shard {
         Some(Session {
             connection,
             window,
-            window_target: window::LEAST_WINDOW,
             common,
             phase_deadline,
             phase: ConnectionPhase::Busy,
@@ -241,7 +235,10 @@ impl Session {
                 self.leave();
                 continue;
             }
-            self.fit_window();
+            let common = &self.common;
+            let is_idle = common.running.load(Ordering::Acquire) == 0;
+            let budget = &common.shard.gateway.request_memory;
+            self.window.fit(&mut self.connection, &common.window_demand, budget, is_idle);
             self.update_phase();
             if self.phase_deadline.poll_due(cx).is_pending() {
                 return Poll::Pending;

@@ -172,7 +172,7 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
             refuse(&mut client, exchange, &refusal).await;
         }
     }
-    client.waiting.end(common);
+    client.waiting.end(&common.window_demand, &common.waker);
     if let Some(call) = switched
         && let Some(stream) = client.switch(exchange, &call)
     {
@@ -264,8 +264,7 @@ impl StreamClient<'_> {
     /// Asks for a large window, once per body. There may be no memory for it.
     fn ask_for_window(&mut self) {
         if std::mem::take(&mut self.may_ask) {
-            self.common.wants_window.store(true, Ordering::Relaxed);
-            self.common.waker.wake();
+            self.common.window_demand.ask(&self.common.waker);
         }
     }
 
@@ -336,7 +335,7 @@ impl Downstream for StreamClient<'_> {
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.body.is_end_stream() {
             self.ask_for_window();
-            self.waiting.wait(self.common);
+            self.waiting.wait(&self.common.window_demand, &self.common.waker);
         }
         self.respond.poll_reset(cx).map(|_| ())
     }
@@ -354,7 +353,7 @@ impl Downstream for StreamClient<'_> {
         if self.awaits_continue {
             self.say_continue();
         }
-        self.waiting.end(self.common);
+        self.waiting.end(&self.common.window_demand, &self.common.waker);
         let before = into.len();
         let mut ended = false;
         while !ended && into.len() - before < max {

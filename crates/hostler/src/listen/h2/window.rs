@@ -1,15 +1,36 @@
-//! The receive window of an HTTP/2 connection, in which the bodies of its requests arrive, and the memory for it. Knows no routes.
+//! The receive window of an HTTP/2 connection, in which the bodies of its requests arrive, and the memory for it. Knows no requests.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use atomic_waker::AtomicWaker;
+use h2::server::Connection;
+use hostler_engine::exchange::{MemoryBudget, Reservation};
 use hostler_wire::BodyLength;
 
-use super::{Http2Shared, Session};
+use super::metered_io::MeteredIo;
+use super::send_buffer::SendPiece;
 
 /// The receive window with which each connection begins (RFC 9113 section 6.9.2). It cannot be smaller.
-pub(super) const LEAST_WINDOW: u32 = 65_535;
+const LEAST_WINDOW: u32 = 65_535;
 /// The largest window (the same section).
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
+
+/// What the streams of a connection want of its window.
+#[derive(Debug, Default)]
+pub(super) struct WindowDemand {
+    /// Whether a body is longer than the initial window, or waits.
+    is_wide: AtomicBool,
+    /// How much room the bodies of waiting requests need.
+    waiting: AtomicU64,
+}
+
+impl WindowDemand {
+    /// Asks for a wide window. There may be no memory for it.
+    pub fn ask(&self, connection: &AtomicWaker) {
+        self.is_wide.store(true, Ordering::Relaxed);
+        connection.wake();
+    }
+}
 
 /// A request body that arrives while its request waits for a slot. It has room in the window besides that of all others: otherwise such bodies
 /// could fill the window, and the body of a request that has a slot could not arrive.
@@ -31,74 +52,97 @@ impl WaitingBody {
     }
 
     /// The body is not read yet. The first call counts.
-    pub fn wait(&mut self, common: &Http2Shared) {
+    pub fn wait(&mut self, demand: &WindowDemand, connection: &AtomicWaker) {
         let bytes = std::mem::take(&mut self.most);
         if bytes > 0 {
             self.room = bytes;
-            common.waiting.fetch_add(bytes, Ordering::Relaxed);
-            common.wants_window.store(true, Ordering::Relaxed);
-            common.waker.wake();
+            demand.waiting.fetch_add(bytes, Ordering::Relaxed);
+            demand.ask(connection);
         }
     }
 
     /// The body is read from now on, or not needed.
-    pub fn end(&mut self, common: &Http2Shared) {
+    pub fn end(&mut self, demand: &WindowDemand, connection: &AtomicWaker) {
         self.most = 0;
         let room = std::mem::take(&mut self.room);
         if room > 0 {
-            common.waiting.fetch_sub(room, Ordering::Relaxed);
-            common.waker.wake();
+            demand.waiting.fetch_sub(room, Ordering::Relaxed);
+            connection.wake();
         }
     }
 }
 
-impl Session {
-    /// Sets the receive window. It is the protocol's initial window at first. A longer body, or one that waits, gets a large window if there is
-    /// memory for the bytes that may wait in it: windows use at most half of the memory for bodies. When no stream is in progress, the window
-    /// shrinks again.
-    pub(super) fn fit_window(&mut self) {
-        let wide = u64::from(self.common.settings.http2.connection_window);
-        let all = wide + self.common.waiting.load(Ordering::Relaxed);
-        if self.common.wants_window.swap(false, Ordering::Relaxed) {
-            if !self.widen(all) {
-                self.widen(wide);
+/// The receive window of a connection. It is the protocol's initial window at first. A longer body, or one that waits, gets a wide window if there
+/// is memory for the bytes that may wait in it: windows use at most half of the memory for bodies. When no stream is in progress, the window
+/// shrinks again.
+pub(super) struct ReceiveWindow {
+    /// The memory for a window that is wider than the initial one.
+    memory: Reservation,
+    /// The size, with the bytes that wait in it.
+    size: u32,
+    /// The size of a wide window in which no body waits.
+    wide: u32,
+}
+
+impl ReceiveWindow {
+    pub fn new(memory: Reservation, wide: u32) -> Self {
+        Self { memory, size: LEAST_WINDOW, wide }
+    }
+
+    /// Fits the window to what the streams want. `is_idle`: no stream is in progress.
+    pub fn fit(
+        &mut self,
+        connection: &mut Connection<MeteredIo, SendPiece>,
+        demand: &WindowDemand,
+        budget: &MemoryBudget,
+        is_idle: bool,
+    ) {
+        let wide = u64::from(self.wide);
+        let all = wide + demand.waiting.load(Ordering::Relaxed);
+        if demand.is_wide.swap(false, Ordering::Relaxed) {
+            if !self.widen(connection, budget, all) {
+                self.widen(connection, budget, wide);
             }
-        } else if self.window.bytes() > 0 {
-            self.narrow(wide, all);
+        } else if self.memory.bytes() > 0 {
+            self.narrow(connection, if is_idle { LEAST_WINDOW.into() } else { all }, is_idle);
         }
     }
 
     /// False if there is no memory for it.
-    fn widen(&mut self, wanted: u64) -> bool {
+    fn widen(
+        &mut self,
+        connection: &mut Connection<MeteredIo, SendPiece>,
+        budget: &MemoryBudget,
+        wanted: u64,
+    ) -> bool {
         let wanted = u32::try_from(wanted).unwrap_or(LARGEST_WINDOW).min(LARGEST_WINDOW);
-        if wanted <= self.window_target {
+        if wanted <= self.size {
             return true;
         }
-        let budget = self.common.shard.gateway.request_memory.view();
-        let bytes = self.window.bytes().max(wanted.into());
-        if budget.used > budget.limit / 2 || !self.window.resize(bytes) {
+        let bytes = self.memory.bytes().max(wanted.into());
+        if budget.is_tight() || !self.memory.resize(bytes) {
             return false;
         }
-        self.connection.set_target_window_size(wanted);
-        self.window_target = wanted;
+        connection.set_target_window_size(wanted);
+        self.size = wanted;
         true
     }
 
-    fn narrow(&mut self, wide: u64, all: u64) {
-        let is_idle = self.common.running.load(Ordering::Acquire) == 0;
-        let wanted = if is_idle { u64::from(LEAST_WINDOW) } else { all };
-        if wanted < u64::from(self.window_target) {
-            let target = u32::try_from(wanted).unwrap_or(LARGEST_WINDOW);
-            self.connection.set_target_window_size(target);
-            self.window_target = target;
+    fn narrow(&mut self, connection: &mut Connection<MeteredIo, SendPiece>, wanted: u64, is_idle: bool) {
+        if wanted < u64::from(self.size) {
+            self.size = u32::try_from(wanted).unwrap_or(LARGEST_WINDOW);
+            connection.set_target_window_size(self.size);
         }
         // A window that the client has got cannot be taken back. So the memory for it stays until the client has used it, except for a usual
         // window of a connection without streams.
-        let unread = self.connection.most_unread_data() as u64;
-        let bytes = if is_idle { unread.saturating_sub(wide) } else { unread.max(self.window_target.into()) };
-        if bytes < self.window.bytes() {
+        let unread = connection.most_unread_data() as u64;
+        let bytes = match is_idle {
+            true => unread.saturating_sub(self.wide.into()),
+            false => unread.max(self.size.into()),
+        };
+        if bytes < self.memory.bytes() {
             // Shrinking never fails.
-            let _ = self.window.resize(bytes);
+            let _ = self.memory.resize(bytes);
         }
     }
 }
