@@ -1,8 +1,10 @@
 //! The data for native routes (`[geo]`, `[postal]`): opened at the start, and opened again after a reload that changes its section. Knows
 //! no requests.
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use hostler_config::{Config, MatchPattern, PathPattern};
@@ -29,37 +31,19 @@ pub(super) struct LookupServices {
 impl LookupServices {
     /// Opens the data that the configuration names. Data of an unchanged section stays open.
     pub fn open(newer: &Config, before: Option<(&Config, &Self)>, journal: &Journal) -> Result<Self, String> {
-        let temp_dir = &newer.server.temp_dir;
-        let databases = |config: &Config| config.geo.as_ref().map(|geo| geo.databases.clone());
-        let geo_read = match before {
-            Some((older, data)) if databases(older) == databases(newer) => data.geo_read.clone(),
-            _ => Read::begin(&databases(newer).unwrap_or_default()),
-        };
-        let geo = match (&newer.geo, before) {
-            (Some(written), Some((older, data))) if older.geo.as_ref() == Some(written) => data.geo.clone(),
-            (Some(written), before) => {
-                let before = before.and_then(|(_, data)| data.geo.as_deref());
-                let opened = Geo::open(written, temp_dir, before)
-                    .map_err(|error| format!("geo.databases: {error}"))?;
-                warn(journal, &opened);
-                Some(Arc::new(opened))
-            }
-            (None, _) => None,
-        };
-        let (postal, postal_read) = match (&newer.postal, before) {
-            (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
-                (data.postal.clone(), data.postal_read.clone())
-            }
-            (Some(written), before) => {
-                let read = Read::begin(&written.data);
-                let before = before.and_then(|(_, data)| data.postal.as_deref());
-                let opened = Postal::open(written, temp_dir, before)
-                    .map_err(|error| format!("postal.data: {error}"))?;
-                warn(journal, &opened);
-                (Some(Arc::new(opened)), read)
-            }
-            (None, _) => (None, Read::default()),
-        };
+        // Large files take a core about 100 ms each, so the two services are opened side by side.
+        let (geo, postal) = thread::scope(|scope| {
+            let geo = thread::Builder::new()
+                .name("open geo".into())
+                .spawn_scoped(scope, || open_geo(newer, before, journal));
+            let postal = open_postal(newer, before, journal);
+            let geo = match geo {
+                Ok(opening) => opening.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(error) => Err(format!("geo.databases: no thread can be started to read them ({error})")),
+            };
+            (geo, postal)
+        });
+        let ((geo, geo_read), (postal, postal_read)) = (geo?, postal?);
         Ok(Self { geo, postal, geo_read, postal_read })
     }
 
@@ -76,6 +60,50 @@ impl LookupServices {
             PathPattern::Exact(_) => "",
         };
         Native::new(self.geo.clone().filter(|_| geo), self.postal.clone().filter(|_| postal), prefix.into())
+    }
+}
+
+/// A service and the state of its files. None: it is not configured.
+type Opened<T> = Result<(Option<Arc<T>>, Read), String>;
+
+fn open_geo(newer: &Config, before: Option<(&Config, &LookupServices)>, journal: &Journal) -> Opened<Geo> {
+    let databases = |config: &Config| config.geo.as_ref().map(|geo| geo.databases.clone());
+    let read = match before {
+        Some((older, data)) if databases(older) == databases(newer) => data.geo_read.clone(),
+        _ => Read::begin(&databases(newer).unwrap_or_default()),
+    };
+    let geo = match (&newer.geo, before) {
+        (Some(written), Some((older, data))) if older.geo.as_ref() == Some(written) => data.geo.clone(),
+        (Some(written), before) => {
+            let before = before.and_then(|(_, data)| data.geo.as_deref());
+            let opened = Geo::open(written, &newer.server.temp_dir, before)
+                .map_err(|error| format!("geo.databases: {error}"))?;
+            warn(journal, &opened);
+            Some(Arc::new(opened))
+        }
+        (None, _) => None,
+    };
+    Ok((geo, read))
+}
+
+fn open_postal(
+    newer: &Config,
+    before: Option<(&Config, &LookupServices)>,
+    journal: &Journal,
+) -> Opened<Postal> {
+    match (&newer.postal, before) {
+        (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
+            Ok((data.postal.clone(), data.postal_read.clone()))
+        }
+        (Some(written), before) => {
+            let read = Read::begin(&written.data);
+            let before = before.and_then(|(_, data)| data.postal.as_deref());
+            let opened = Postal::open(written, &newer.server.temp_dir, before)
+                .map_err(|error| format!("postal.data: {error}"))?;
+            warn(journal, &opened);
+            Ok((Some(Arc::new(opened)), read))
+        }
+        (None, _) => Ok((None, Read::default())),
     }
 }
 
