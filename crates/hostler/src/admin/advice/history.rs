@@ -132,7 +132,9 @@ impl WorkerHistory {
         }
         self.hangs.retain(|at| now.saturating_sub(*at) < LONG);
         self.deaths.retain(|end| now.saturating_sub(end.at) < LONG);
-        self.hangs.truncate(MOST);
+        // The oldest ones go first, so that the advice stays while hangs go on.
+        let over = self.hangs.len().saturating_sub(MOST);
+        self.hangs.drain(..over);
     }
 
     fn note_end(&mut self, pool: &PoolFigures, worker: &WorkerFigures, now: Duration) {
@@ -264,5 +266,17 @@ mod tests {
             history.observe(figures(second, |_, worker| worker.hung_ago = Some(ago)));
         }
         assert_eq!(history.workers.values().next().unwrap().hangs.len(), 1);
+    }
+
+    #[test]
+    fn of_many_hangs_the_latest_are_remembered() {
+        let mut history = History::default();
+        let most = MOST as u64;
+        for second in (1..=most + 3).map(|hang| hang * 10) {
+            history.observe(figures(second, |_, worker| worker.hung_ago = Some(Duration::ZERO)));
+        }
+        let hangs = &history.workers.values().next().unwrap().hangs;
+        assert_eq!(hangs.len(), MOST);
+        assert_eq!(hangs.back(), Some(&Duration::from_secs((most + 3) * 10)));
     }
 }
