@@ -64,9 +64,13 @@ impl LookupServices {
 }
 
 /// A service and the state of its files. None: it is not configured.
-type Opened<T> = Result<(Option<Arc<T>>, Read), String>;
+type LookupOpening<T> = Result<(Option<Arc<T>>, Read), String>;
 
-fn open_geo(newer: &Config, before: Option<(&Config, &LookupServices)>, journal: &Journal) -> Opened<Geo> {
+fn open_geo(
+    newer: &Config,
+    before: Option<(&Config, &LookupServices)>,
+    journal: &Journal,
+) -> LookupOpening<Geo> {
     let databases = |config: &Config| config.geo.as_ref().map(|geo| geo.databases.clone());
     let read = match before {
         Some((older, data)) if databases(older) == databases(newer) => data.geo_read.clone(),
@@ -90,7 +94,7 @@ fn open_postal(
     newer: &Config,
     before: Option<(&Config, &LookupServices)>,
     journal: &Journal,
-) -> Opened<Postal> {
+) -> LookupOpening<Postal> {
     match (&newer.postal, before) {
         (Some(written), Some((older, data))) if older.postal.as_ref() == Some(written) => {
             Ok((data.postal.clone(), data.postal_read.clone()))
