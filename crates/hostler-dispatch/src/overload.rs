@@ -2,8 +2,9 @@
 //! members.
 //!
 //! Work is the time for which requests are expected to hold a slot. A pool is overloaded if requests cannot be served before
-//! their deadlines. That is certain when the last request in line would get its slot too late. It is foreseen when, for longer than
-//! a burst, clearly more work has come than the slots can do. The order of the requests never changes.
+//! their deadlines. That is certain when the last request in line would get its slot too late. It is foreseen when more work comes
+//! than the slots can do, for longer than a burst, and requests would soon be too late if that went on. The order of the requests
+//! never changes.
 
 use std::time::Duration;
 
@@ -11,12 +12,14 @@ use tokio::time::Instant;
 
 use super::service::Pace;
 
-/// More work must come than the slots can do, by at least this factor ...
-const CLEARLY_MORE: f64 = 1.125;
-/// ... and by this many standard deviations of what comes by chance.
+/// More work must come than the slots can do, by this many standard deviations of what comes by chance.
 const DEVIATIONS: f64 = 5.0;
-/// So much work must come for at least this part (1/5) of the time that a request can wait. A shorter peak is a burst.
+/// A peak that is shorter than this part (1/5) of the time that a request can wait is a burst.
 const SHARE_OF_BURST: f64 = 5.0;
+/// An overload is foreseen if requests will be too late within this many time limits.
+const FORESEEN_TIME_LIMITS: f64 = 2.0;
+/// The growth of a queue is measured over at least this part (1/10) of the time that a request can wait, twice.
+const SHARE_OF_MARK: f64 = 10.0;
 /// A request that gets its slot after this part of its time limit or later was almost too late. If that goes on, the estimates of waits are
 /// too low.
 const SHARE_OF_LATE: f64 = 0.875;
@@ -59,10 +62,31 @@ struct WorkDone {
 #[derive(Clone, Copy, Debug)]
 struct StandingQueue {
     since: Instant,
-    /// Seconds of work that have come, and for which slots were given, at the usual speed of the pool. A pool that is slow for
-    /// a moment does not get more work.
+    work: WorkCount,
+    /// What it was at three earlier times, the oldest first. Its growth is measured from the first to the second, and from the second to
+    /// now. Requests that come at once make it grow in one of the two only.
+    marks: [WorkMark; 3],
+}
+
+/// Seconds of work that have come, and for which slots were given, at the usual speed of the pool. A pool that is slow for a moment does
+/// not get more work.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkCount {
     come: f64,
     given: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct WorkMark {
+    at: Instant,
+    work: WorkCount,
+}
+
+/// By how much more work has come than the slots can do, in seconds of the pool, and in which time.
+#[derive(Clone, Copy, Debug)]
+struct QueueGrowth {
+    excess: f64,
+    time: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -132,13 +156,13 @@ impl OverloadDetector {
             self.standing = None;
             return Judgement::default();
         }
-        let standing = self.standing.get_or_insert(StandingQueue { since: now, come: 0.0, given: 0.0 });
-        standing.come += pace.usual(work.as_secs_f64());
+        let standing = self.standing.get_or_insert_with(|| StandingQueue::new(now));
+        standing.comes(pace.usual(work.as_secs_f64()), limit, now);
         // A measured speed may be that of other kinds of requests. So it proves only after the time of a burst that a request will be too
         // late.
         let is_sure = pace.is_certain() || standing.stood(now) >= limit / SHARE_OF_BURST;
         let is_too_late = wait.of_request > limit && is_sure;
-        let is_overload = is_too_late || standing.is_overload(limit, pace, now);
+        let is_overload = is_too_late || standing.is_overload(wait.of_all, limit, pace, now);
         let overload_begins = is_overload && self.begin(time_limit, now);
         Judgement { is_refused: overload_begins && is_long, overload_begins }
     }
@@ -151,7 +175,7 @@ impl OverloadDetector {
             done.forget(pace, now);
         }
         if let Some(standing) = &mut self.standing {
-            standing.given += pace.usual(work);
+            standing.work.given += pace.usual(work);
         }
         let is_late = |limit: &Duration| served.waited.as_secs_f64() >= limit.as_secs_f64() * SHARE_OF_LATE;
         let Some(time_limit) = served.time_limit.filter(is_late).filter(|_| self.overload.is_none()) else {
@@ -229,17 +253,57 @@ impl Interruptions {
 }
 
 impl StandingQueue {
-    /// How long it has stood, in seconds.
-    fn stood(&self, now: Instant) -> f64 {
-        now.saturating_duration_since(self.since).as_secs_f64()
+    fn new(now: Instant) -> Self {
+        let start = WorkMark { at: now, work: WorkCount::default() };
+        Self { since: now, work: start.work, marks: [start; 3] }
     }
 
-    fn is_overload(&self, time_limit: f64, pace: &Pace, now: Instant) -> bool {
-        let stood = self.stood(now);
-        let possible = self.given.max(stood * pace.slots());
-        let excess = (self.come - possible) / pace.slots();
-        stood >= time_limit / SHARE_OF_BURST
-            && self.come >= possible * CLEARLY_MORE
-            && excess >= DEVIATIONS * pace.deviation(stood)
+    fn comes(&mut self, work: f64, time_limit: f64, now: Instant) {
+        self.work.come += work;
+        let [_, second, third] = self.marks;
+        let step = seconds(self.since, third.at).clamp(time_limit / SHARE_OF_MARK, time_limit);
+        if seconds(third.at, now) >= step {
+            self.marks = [second, third, WorkMark { at: now, work: self.work }];
+        }
     }
+
+    /// How long it has stood, in seconds.
+    fn stood(&self, now: Instant) -> f64 {
+        seconds(self.since, now)
+    }
+
+    /// Whether requests would be too late if the queue went on to grow. `wait` is that of a request behind all others.
+    fn is_overload(&self, wait: f64, time_limit: f64, pace: &Pace, now: Instant) -> bool {
+        let [first, second, _] = self.marks;
+        if second.at == self.since {
+            return false;
+        }
+        let now = WorkMark { at: now, work: self.work };
+        let (earlier, lately) =
+            (QueueGrowth::between(first, second, pace), QueueGrowth::between(second, now, pace));
+        let growth = earlier.rate().min(lately.rate());
+        wait + growth * time_limit * FORESEEN_TIME_LIMITS >= time_limit
+            && QueueGrowth::between(first, now, pace).is_more_than_chance(pace)
+    }
+}
+
+impl QueueGrowth {
+    fn between(from: WorkMark, to: WorkMark, pace: &Pace) -> Self {
+        let time = seconds(from.at, to.at);
+        let possible = (to.work.given - from.work.given).max(time * pace.slots());
+        Self { excess: (to.work.come - from.work.come - possible) / pace.slots(), time }
+    }
+
+    /// Seconds of wait for each second.
+    fn rate(self) -> f64 {
+        self.excess / self.time
+    }
+
+    fn is_more_than_chance(self, pace: &Pace) -> bool {
+        self.excess >= DEVIATIONS * pace.deviation(self.time)
+    }
+}
+
+fn seconds(from: Instant, to: Instant) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64()
 }

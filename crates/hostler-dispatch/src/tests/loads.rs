@@ -117,6 +117,39 @@ async fn a_pool_that_is_slow_for_a_moment_is_not_overloaded() {
     }
 }
 
+/// More than the pool can do comes for some seconds, and then less. All of it can be done in time.
+#[tokio::test(start_paused = true)]
+async fn a_peak_that_the_pool_works_off_in_time_is_not_an_overload() {
+    for seed in 1..=10 {
+        for (peak, time) in [(1.2, 5 * SECOND), (1.3, 3 * SECOND), (1.5, SECOND)] {
+            for policy in [Policy::Fifo, Policy::Adaptive] {
+                let mut world = World::seeded(policy, 2, PAGES, TIME_LIMIT, seed);
+                for (load, time) in [(0.5, 5 * SECOND), (peak, time), (0.7, 20 * SECOND)] {
+                    world.pour(load, time, Priority::Normal);
+                    world.run(Some(time)).await;
+                }
+                assert_eq!(world.refusals(), 0, "{policy:?}, {peak} for {time:?}, seed {seed}");
+            }
+        }
+    }
+}
+
+/// The queue is long for a while after many requests came at once. It does not grow, so it is not an overload.
+#[tokio::test(start_paused = true)]
+async fn requests_behind_a_burst_are_not_refused() {
+    for seed in 1..=10 {
+        for load in [0.3, 0.8] {
+            let mut world = World::seeded(Policy::Adaptive, 2, PAGES, TIME_LIMIT, seed);
+            world.pour(0.5, 5 * SECOND, Priority::Normal);
+            world.run(None).await;
+            world.burst((2.0 * world.capacity()) as usize);
+            world.pour(load, 20 * SECOND, Priority::Normal);
+            world.run(None).await;
+            assert_eq!(world.refusals(), 0, "load {load}, seed {seed}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn members_that_are_replaced_again_and_again_hide_an_overload_only_at_first() {
     let mut world = World::new(Policy::Adaptive, 4, Holding::Fixed(Duration::from_millis(20)), TIME_LIMIT);
@@ -135,12 +168,12 @@ async fn members_that_are_replaced_again_and_again_hide_an_overload_only_at_firs
 #[tokio::test(start_paused = true)]
 async fn beyond_its_capacity_the_pool_serves_as_much_as_it_can_and_quickly() {
     for (slots, holding) in [(2, HOLDINGS[0]), (2, HOLDINGS[1]), (2, HOLDINGS[2]), (8, PAGES)] {
-        for (load, least_quick) in [(1.2, 0.6), (2.0, 0.95)] {
+        for (load, least_quick) in [(1.2, 0.4), (1.5, 0.85), (2.0, 0.9)] {
             for seed in seeds() {
                 let case = LoadCase { slots, holding, load, time: 30 * SECOND, slow: None, seed };
                 let (fifo, adaptive) = case.both().await;
                 assert!(
-                    adaptive.goodput >= 0.95 && adaptive.goodput >= fifo.goodput - 0.01,
+                    adaptive.goodput >= 0.95 && adaptive.goodput >= fifo.goodput - 0.02,
                     "{case:?}: {adaptive:?}"
                 );
                 assert!(adaptive.quick >= least_quick, "{case:?}: {adaptive:?}");

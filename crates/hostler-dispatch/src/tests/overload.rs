@@ -175,7 +175,7 @@ async fn a_burst_that_drains_in_time_loses_no_request_and_is_served_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn clients_in_a_closed_loop_are_all_served() {
-    for (clients, slots) in [(20, 1), (64, 1), (100, 2)] {
+    for (clients, slots) in [(20, 1), (64, 1), (100, 2), (1000, 1)] {
         let mut world = World::new(Policy::Adaptive, slots, Holding::Exponential(4 * MS), TIME_LIMIT);
         world.comes_again = true;
         world.burst(clients);
