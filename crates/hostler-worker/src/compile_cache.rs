@@ -82,6 +82,18 @@ pub(super) fn choose(settings: &WorkerSettings, runtime: &Path) -> CacheChoice {
     }
 }
 
+/// The folder that [`choose`] tries first. Makes nothing.
+pub(super) fn wanted(settings: &WorkerSettings) -> Option<PathBuf> {
+    if SET_BY_OPERATOR.iter().any(|name| settings.env.contains_key(*name)) {
+        return None;
+    }
+    match &settings.compile_cache {
+        CompileCache::Off => None,
+        CompileCache::Folder(folder) => Some(folder.clone()),
+        CompileCache::Auto => Some(base(&settings.env).ok()?.join(app_name(&settings.cwd))),
+    }
+}
+
 /// The folder of all apps: in the cache folder that systemd made for the service, or in that of the user.
 fn base(env: &BTreeMap<String, String>) -> Result<PathBuf, String> {
     let get = |name: &str| env.get(name).map(Path::new).filter(|path| path.is_absolute());

@@ -59,6 +59,7 @@ mod settings;
 mod shared;
 mod snapshot;
 mod spawn;
+mod start_files;
 mod supervisor;
 #[cfg(test)]
 mod tests;

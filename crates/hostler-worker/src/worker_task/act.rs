@@ -22,6 +22,7 @@ use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::settings::{CompileCache, WorkerFacts, WorkerSettings};
 use crate::spawn::Spawn;
+use crate::start_files;
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn perform(&mut self, action: Action) -> Option<LifecycleEvent> {
@@ -73,8 +74,19 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         } else {
             Turns::Starts
         };
+        let turn = move || {
+            let context = context.clone();
+            async move { context.turn(queue).await }
+        };
+        let (settings, log) = (self.settings_of_boot(), self.log.clone());
+        let text = start_files::waits_for(&settings);
+        let look = move || start_files::look(&settings);
+        let waits = move || log.warn(text.as_str());
         self.asking = JoinSet::new();
-        self.asking.spawn(async move { news_sender.send(WorkerNews::Turn(context.turn(queue).await)).await });
+        self.asking.spawn(async move {
+            let turn = start_files::turn_when_they_answer(turn, look, waits).await;
+            news_sender.send(WorkerNews::Turn(turn)).await;
+        });
     }
 
     /// The settings for the next boot: the newest ones or, during a restart, those that the worker was last ready with.
