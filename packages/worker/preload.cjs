@@ -85,7 +85,7 @@ function isTool() {
     // Node will say that there is no such file.
   }
   const isAmongTools = /\/(?:node_modules|corepack)\/|^\/usr\/(?:share|lib)\/nodejs\//.test(file); // the last are Debian's
-  return isAmongTools || (isFile && /\/(?:npm|npx|pnpm|pnpx|yarn)(?:[^/]*\.[cm]?js|[^/.]*)$/.test(file));
+  return isAmongTools || (isFile && /\/(?:npm|npx|pnpm|pnpx|yarn)(?:-(?:cli|berry|\d[^/]*))?(?:\.[cm]?js)?$/.test(file));
 }
 
 // === Listening ===

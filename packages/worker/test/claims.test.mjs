@@ -22,13 +22,13 @@ async function isHelperOf(t, launcher) {
   return (await worker.said('listening')).helper === true;
 }
 
-for (const launcher of ['nodejs/app/server.js', 'npm-mirror/index.js', 'yarn-shop/index.js', 'yarn-shop/server.js']) {
+for (const launcher of ['nodejs/app/server.js', 'npm-mirror/index.js', 'yarn-shop/index.js', 'yarn-shop/server.js', 'npm-proxy.js', 'yarnshop']) {
   test(`${launcher} is not taken for a tool that only starts the app`, async (t) => {
     assert.equal(await isHelperOf(t, launcher), true);
   });
 }
 
-for (const launcher of ['node_modules/x/cli.js', 'npm-cli.js', 'yarn-4.1.0.cjs', 'yarn']) {
+for (const launcher of ['node_modules/x/cli.js', 'npm-cli.js', 'yarn-4.1.0.cjs', 'yarn-berry.cjs', 'pnpm.cjs', 'yarn']) {
   test(`${launcher} is a tool that only starts the app`, async (t) => {
     assert.equal(await isHelperOf(t, launcher), false);
   });
