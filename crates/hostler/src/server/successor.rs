@@ -1,6 +1,7 @@
 //! The successor as its predecessor sees it: a process that is started, gets the sockets, and is allowed to begin or is ended. Knows no
 //! requests.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use hostler_cache::Purge;
 use hostler_engine::gateway::StickyKey;
 use hostler_worker::OwnChild;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::channel::{self, Channel, SuccessorMessage};
@@ -63,6 +65,7 @@ impl Successor {
         time_limit: Duration,
     ) -> Result<Self, UpgradeError> {
         let until = Instant::now() + time_limit;
+        let has_folder = look(program, until).await.map_err(|source| start_error(program, source))?;
         let (channel, theirs) = channel::pair()?;
         let mut command = Command::new(&program.path);
         if let Some((name, arguments)) = program.arguments.split_first() {
@@ -76,11 +79,11 @@ impl Successor {
             command.env(OPEN_FILES, limit.to_string());
         }
         // If the folder is gone, the new process gets the working directory of this one: the release that a link led to when Hostler was started.
-        if program.folder.is_dir() {
+        if has_folder {
             command.current_dir(&program.folder);
         }
         let (child, own) = OwnChild::start(|| command.spawn(), |child| Some(child.id()))
-            .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
+            .map_err(|source| start_error(program, source))?;
         // The command holds a copy of the other end. Without it, the end of the process closes the channel.
         drop(command);
         let mut new = Self { child, _own: own, channel, is_free: false };
@@ -170,6 +173,28 @@ impl Successor {
     }
 }
 
+/// Whether the folder of the program is there. Another thread looks: this one watches all workers, and a file system that does not answer would
+/// stop it, here or in the start of the process.
+async fn look(program: &Program, until: Instant) -> io::Result<bool> {
+    let Program { path, folder, .. } = program.clone();
+    let looking = spawn_blocking(move || {
+        // The start itself says what is wrong with the program.
+        let _ = File::open(path);
+        folder.is_dir()
+    });
+    match timeout_at(until, looking).await {
+        Ok(found) => Ok(found?),
+        Err(_) => {
+            let text = format!("its file system, or that of {}, does not answer", program.folder.display());
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        }
+    }
+}
+
+fn start_error(program: &Program, source: io::Error) -> UpgradeError {
+    UpgradeError::Start { program: program.path.display().to_string(), source }
+}
+
 fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset)
@@ -189,6 +214,29 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+
+    /// To open a named pipe waits for its other end, as for a file system that does not answer.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_program_whose_file_system_does_not_answer_ends_the_upgrade() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hostler");
+        mkfifoat(CWD, &path, Mode::RWXU).unwrap();
+        let program = Program { path: path.clone(), arguments: vec![], folder: folder.path().to_owned() };
+        let legacy = Legacy {
+            registrations: None,
+            sticky_key: StickyKey::random(),
+            workers: String::new(),
+            broken: vec![],
+        };
+        let started = Successor::start(&program, None, vec![], legacy, Duration::from_millis(50)).await;
+        let why = started.err().unwrap().to_string();
+        assert!(why.contains("does not answer"), "{why}");
+        // Ends the look.
+        drop(File::options().write(true).open(&path).unwrap());
+    }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
