@@ -71,7 +71,8 @@ fn time_left(call: &Call) -> Duration {
     if was_held_up { limit } else { limit.saturating_sub(held) }
 }
 
-/// Closes our side. The member's own FIN shows that it has noticed.
+/// Closes our side. The member's own FIN shows that it has noticed. A worker that does not notice in its time hangs, unless its event loop turns
+/// and the slot need not wait for the end of its work.
 async fn stop(mut call: Call, finished: Finished, blames: bool) {
     let least = if call.headed { FIN_TIMEOUT } else { NOTICE_TIME };
     let time_limit = time_left(&call).max(least);
@@ -82,7 +83,15 @@ async fn stop(mut call: Call, finished: Finished, blames: bool) {
             () = unread => {}
         }
     };
-    if timeout(time_limit, noticed).await.is_ok() {
+    let has_noticed = timeout(time_limit, noticed).await.is_ok();
+    // Node does not read our FIN behind the rest of an upload that the app leaves unread. A worker whose event loop turns does not hang.
+    let need_not_finish = call.headed || call.settings.hangs_up_at_once;
+    let event_loop = call.lease.clock().filter(|_| need_not_finish).map(LoopWatch::new);
+    let ends = match event_loop {
+        Some(event_loop) if !has_noticed => event_loop.turns().await,
+        _ => has_noticed,
+    };
+    if ends {
         tell(finished, End::Closed, &call);
         call.end(CallEnding::Released);
         return;

@@ -182,3 +182,17 @@ async fn a_worker_that_waits_for_a_slow_upload_is_not_taken_for_hung() {
     site.get("/").await.assert_ok("ok");
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_worker_whose_app_leaves_an_upload_unread_is_not_taken_for_hung() {
+    let site =
+        plan().option("pools.app.request_timeout=1s").option("pools.app.hang_timeout=2s").started().await;
+    let pids = site.pids().await;
+    // More than the sockets hold, so the app cannot see that the connection has ended.
+    let upload = request("POST /wait?until=never", "", &vec![b'x'; 4 << 20]);
+    site.send(upload).await.assert_refused(504, "answer_timeout");
+    site.settles_at(0, 0).await;
+    site.get("/next").await.assert_status(200);
+    assert_eq!(site.pids().await, pids, "its event loop turns");
+    site.stop().await;
+}
