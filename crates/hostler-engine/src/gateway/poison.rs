@@ -15,14 +15,14 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::death_count::DeathCount;
 use super::identity::{Keyring, Keys, RequestIdentity};
 use super::poison_settings::PoisonSettings;
 use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects, SuspectsView};
-use super::worker_hold::WorkerHold;
+use super::worker_hold::{WorkerHold, end_within};
 use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd};
 use crate::journal::{Journal, Level};
 use crate::proxy;
@@ -316,7 +316,12 @@ impl Poison {
                 poison.release(&identity, WorkerHold::Blocks);
             }
             let mut dying = pin!(pending_end.death());
-            let death = match timeout(suspect_after, dying.as_mut()).await {
+            // Answers to similar requests are recorded from then on, because a path that is answered is not closed.
+            let may_hold = || {
+                let (now, longest) = (Instant::now(), poison.settings().request_timeout);
+                poison.with(|suspects| suspects.watch(&identity, now + longest, now));
+            };
+            let death = match end_within(suspect_after, dying.as_mut(), may_hold).await {
                 Ok(death) => death,
                 Err(_) if held.is_some() => dying.await,
                 Err(_) => {

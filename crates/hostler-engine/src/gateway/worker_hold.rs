@@ -1,6 +1,10 @@
 //! Workers that requests hold for too long, and how. Knows no requests.
 
-use tokio::time::Instant;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout};
 
 /// How a request holds its worker for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,4 +50,18 @@ impl HeldWorkers {
     pub fn since(&self) -> Option<Instant> {
         self.last.filter(|_| self.all > 0)
     }
+}
+
+/// Waits so long for the end of a request, after which it holds its worker for too long. `may_hold` is called when half of the time is over.
+pub(super) async fn end_within<T>(
+    time: Duration,
+    mut ended: Pin<&mut impl Future<Output = T>>,
+    may_hold: impl FnOnce(),
+) -> Result<T, Elapsed> {
+    let half = time / 2;
+    if let Ok(end) = timeout(half, ended.as_mut()).await {
+        return Ok(end);
+    }
+    may_hold();
+    timeout(time - half, ended).await
 }

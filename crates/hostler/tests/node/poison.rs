@@ -201,6 +201,27 @@ async fn a_batch_that_blocks_its_worker_does_not_keep_other_batches_from_a_free_
 }
 
 #[tokio::test]
+async fn a_request_that_blocks_its_worker_without_its_client_closes_no_path_that_is_answered() {
+    let site = app("diary.cjs")
+        .workers(2)
+        .option("pools.app.request_timeout=8s")
+        .option("pools.app.hang_timeout=1h")
+        .option("pools.app.queue.timeout=1s")
+        .started()
+        .await;
+    let client = site.begin("/spin?until=released").await;
+    eventually("a worker has it", async || (!sent(&site, "/spin").is_empty()).then_some(())).await;
+    drop(client);
+    // Longer than a quarter of `request_timeout`, after which it counts as holding its worker.
+    for _ in 0..60 {
+        site.get("/spin?ms=100").await.assert_status(200);
+    }
+    site.touch("released");
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn two_workers_killed_together_make_no_request_poison() {
     let site = workers(2).started().await;
     let asked = [site.ask("/wait?until=released"), site.ask("/wait?until=released")];
