@@ -38,7 +38,7 @@ pub struct LoopWatch(Arc<dyn CpuClock>);
 #[derive(Debug)]
 enum Until {
     BrokenOff { at: Instant, alone: bool },
-    Finished(oneshot::Receiver<Ending>),
+    Finished { ending: oneshot::Receiver<Ending>, alone: bool },
 }
 
 /// How a call that goes on after its exchange has ended.
@@ -92,17 +92,19 @@ impl PendingEnd {
         }
     }
 
-    /// The worker with this clock goes on with a request that it got at `since`. The end is sent through the returned sender.
+    /// The worker with this clock goes on with a request that it got at `since`. `alone`: it has no other. The end is sent through the
+    /// returned sender.
     ///
     /// Without a clock nothing tells whether its event loop turns.
     pub fn lingering(
         exit_watch: ExitWatch,
         clock: Option<Arc<dyn CpuClock>>,
         since: Instant,
+        alone: bool,
     ) -> (Self, oneshot::Sender<Ending>) {
-        let (sender, finished) = oneshot::channel();
-        let event_loop = clock.map(LoopWatch::new);
-        (Self { exit_watch, event_loop, since, until: Until::Finished(finished), unfinished: None }, sender)
+        let (sender, ending) = oneshot::channel();
+        let (event_loop, until) = (clock.map(LoopWatch::new), Until::Finished { ending, alone });
+        (Self { exit_watch, event_loop, since, until, unfinished: None }, sender)
     }
 
     /// Tells whether the event loop of the worker turns. None: nothing tells.
@@ -112,7 +114,13 @@ impl PendingEnd {
 
     /// Whether the worker still works on the request.
     pub fn is_lingering(&self) -> bool {
-        matches!(self.until, Until::Finished(_))
+        matches!(self.until, Until::Finished { .. })
+    }
+
+    /// Whether the worker had no other request when the exchange ended.
+    pub fn is_alone(&self) -> bool {
+        let (Until::BrokenOff { alone, .. } | Until::Finished { alone, .. }) = self.until;
+        alone
     }
 
     pub fn since(&self) -> Instant {
@@ -139,8 +147,8 @@ impl PendingEnd {
         let _unfinished = self.unfinished;
         let (at, alone, event_loop, limit) = match self.until {
             Until::BrokenOff { at, alone } => (at, alone, self.event_loop, EXIT_REPORT_LIMIT),
-            Until::Finished(finished) => {
-                let (alone, limit) = match finished.await {
+            Until::Finished { ending, .. } => {
+                let (alone, limit) = match ending.await {
                     Ok(Ending::Whole) => return None,
                     Ok(Ending::Closed { alone }) => (alone, EXIT_REPORT_LIMIT_AFTER_FIN),
                     Ok(Ending::Lost { alone }) => (alone, EXIT_REPORT_LIMIT),

@@ -298,10 +298,11 @@ impl Poison {
         let poison = self.clone();
         let pending_end = pending_end.named(identity.name());
         let (since, event_loop) = (pending_end.since(), pending_end.event_loop());
+        let may_close = pending_end.is_alone() && !identity.is_batch;
         let mut held = None;
         if suspect_after.is_zero() && pending_end.is_lingering() {
             // At once, before the client gets its refusal: a similar request may follow immediately.
-            let hold = hold_of(&identity, event_loop.as_ref().is_some_and(LoopWatch::waits));
+            let hold = hold_of(may_close, event_loop.as_ref().is_some_and(LoopWatch::waits));
             self.hold(&identity, hold, since);
             held = Some(hold);
         }
@@ -333,7 +334,7 @@ impl Poison {
                     match timeout_at(until, dying.as_mut()).await {
                         Ok(death) => death,
                         Err(_) => {
-                            let hold = hold_of(&identity, turns);
+                            let hold = hold_of(may_close, turns);
                             poison.hold(&identity, hold, since);
                             held = Some(hold);
                             dying.await
@@ -388,10 +389,11 @@ impl Poison {
     }
 }
 
-/// How a request holds its worker, whose event loop `turns` or not. A batch closes nothing: the others have the same URL, and mostly the same
-/// client, whatever they render. They are tried one at a time, as if this one waited.
-fn hold_of(identity: &RequestIdentity, turns: bool) -> WorkerHold {
-    WorkerHold::of(turns || identity.is_batch)
+/// How a request holds its worker, whose event loop `turns` or not. One of several in a worker closes nothing: another one may block the
+/// loop. Nor does a batch: the others have the same URL, and mostly the same client, whatever they render. They are tried one at a time, as if
+/// this one waited.
+fn hold_of(may_close: bool, turns: bool) -> WorkerHold {
+    WorkerHold::of(turns || !may_close)
 }
 
 #[cfg(test)]

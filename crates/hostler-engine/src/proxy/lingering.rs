@@ -136,10 +136,9 @@ type Finished = Option<oneshot::Sender<Ending>>;
 
 /// Lets the exchange learn whether the worker dies over this call.
 fn followed(call: &Call) -> (Option<PendingEnd>, Finished) {
-    let followed = call
-        .lease
-        .exit_watch()
-        .map(|exit_watch| PendingEnd::lingering(exit_watch.clone(), call.lease.clock(), call.lease.since()));
+    let followed = call.lease.exit_watch().map(|exit_watch| {
+        PendingEnd::lingering(exit_watch.clone(), call.lease.clock(), call.lease.since(), call.is_alone())
+    });
     followed.unzip()
 }
 

@@ -1,6 +1,6 @@
 //! Requests that kill workers: sent to two of them, refused, and kept off the pool. Other requests are not kept off.
 
-use hostler_testkit::{ReceivedAnswer, client_with_window, eventually, request};
+use hostler_testkit::{ReceivedAnswer, client_from, client_with_window, eventually, request};
 use serde_json::Value;
 
 use super::proc;
@@ -215,6 +215,33 @@ async fn a_request_that_blocks_its_worker_without_its_client_closes_no_path_that
     // Longer than a quarter of `request_timeout`, after which it counts as holding its worker.
     for _ in 0..60 {
         site.get("/spin?ms=100").await.assert_status(200);
+    }
+    site.touch("released");
+    site.settles_at(0, 0).await;
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_blocked_with_several_requests_closes_no_client() {
+    // It blocks when it has two requests.
+    let text = "let waiting = 0;
+        require('http').createServer((request, response) => {
+            if (request.url === '/') return response.end('ok');
+            waiting += 1;
+            const released = process.env.TEST_FOLDER + '/released';
+            if (waiting === 2) setTimeout(() => { while (!require('fs').existsSync(released)); }, 100);
+        }).listen(3000);";
+    let plan = source(text).workers(2).option("pools.app.request_timeout=4s");
+    let site = plan.option("pools.app.hang_timeout=1h").started().await;
+    let address = site.address();
+    let client = move |number: u8| client_from([127, 0, 0, number].into(), address);
+    // With three requests, one worker has two.
+    let late = [2, 3, 4].map(|number| tokio::spawn(async move { client(number).await.get("/waits").await }));
+    for answer in late {
+        answer.await.unwrap().assert_refused(504, "answer_timeout");
+    }
+    for number in [2, 3, 4] {
+        client(number).await.get("/").await.assert_ok("ok");
     }
     site.touch("released");
     site.settles_at(0, 0).await;
