@@ -1,18 +1,21 @@
 //! The suspects of a pool: whose requests may have killed workers, and which are convicted. Plain data that gets the time from its caller;
 //! knows no requests and no workers.
 
+mod words;
+
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::time::Instant;
 
 use super::death_count::DeathCount;
 use super::identity::{IdentityKind, Keys, RequestIdentity};
 use super::worker_hold::{HeldWorkers, WorkerHold};
 use crate::exchange::Death;
+
+pub(super) use words::{Admission, Rule, SuspectStanding};
+pub use words::{Convicted, KeptOff, SuspectsView};
 
 /// How many suspects are remembered, at about 400 bytes each. A death adds one for each request of the worker, and a few more.
 const MAX_SUSPECTS: usize = 2048;
@@ -21,13 +24,6 @@ const MAX_LISTED: usize = 100;
 /// A trial keeps similar requests waiting no longer than this. If the request is still in progress then, its answer takes long or it counts
 /// as held.
 const MAX_TURN: Duration = Duration::from_secs(60);
-
-/// After how many deaths a request is convicted, and for how long.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rule {
-    pub kills: usize,
-    pub keep_off: Duration,
-}
 
 #[derive(Default)]
 pub(super) struct Suspects {
@@ -43,6 +39,8 @@ struct Suspect {
     kind: IdentityKind,
     name: Arc<str>,
     deaths: DeathCount,
+    /// The client of all these deaths. None if there were several.
+    client: Option<Arc<str>>,
     last: Instant,
     until: Instant,
     kept_off: bool,
@@ -64,57 +62,6 @@ struct TrialTurn {
     since: Instant,
 }
 
-pub(super) enum SuspectStanding {
-    Unknown,
-    Suspect,
-    Convicted(Convicted),
-}
-
-/// Whether a suspect may go to a worker.
-pub(super) enum Admission {
-    /// Nothing is against it.
-    Free,
-    /// It may go, while similar requests wait. The number of its turn is for [`Suspects::leave`].
-    Alone(u64),
-    /// Not now. `risky`: similar requests have killed or held workers, so it must wait for its turn, however long that takes.
-    Closed { risky: bool },
-}
-
-/// A request over which too many workers have died.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Convicted {
-    /// The processes that died.
-    pub killed: Vec<u32>,
-    /// The name of all that is refused, and for how much longer. None: only this request is refused.
-    pub kept_off: Option<(Arc<str>, Duration)>,
-}
-
-/// A conviction in the status.
-#[derive(Debug, Clone, Serialize)]
-pub struct KeptOff {
-    /// Method and URL, or what else the requests have in common.
-    pub request: Arc<str>,
-    /// Which of these it is.
-    pub kind: IdentityKind,
-    /// The processes that died over it.
-    pub killed: Vec<u32>,
-    /// How much longer it is kept off.
-    pub for_ms: u64,
-}
-
-/// The figures of suspects, for the status.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct SuspectsView {
-    /// URLs, paths, routes and clients whose requests are let in one at a time.
-    pub one_at_a_time: usize,
-    /// Requests that wait for their turn.
-    pub waiting: usize,
-    /// Requests that were refused because their turn did not come, since the start.
-    pub refused: u64,
-    /// URLs, paths and clients that were convicted, since the start.
-    pub convicted: u64,
-}
-
 impl Suspects {
     pub fn len(&self) -> usize {
         self.by_key.len()
@@ -123,7 +70,7 @@ impl Suspects {
     pub fn standing(&mut self, keys: &Keys, now: Instant) -> SuspectStanding {
         self.forget_expired(now);
         let mut standing = SuspectStanding::Unknown;
-        for suspect in keys.iter().filter_map(|key| self.by_key.get(key)) {
+        for suspect in with_own(keys).filter_map(|key| self.by_key.get(&key)) {
             if suspect.kept_off {
                 return SuspectStanding::Convicted(suspect.convicted(now));
             }
@@ -134,7 +81,7 @@ impl Suspects {
 
     /// A similar request asks for a worker. `crowded`: workers have several requests at once.
     pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Admission {
-        let suspects = || keys.iter().filter_map(|key| self.by_key.get(key));
+        let suspects = || with_own(keys).filter_map(|key| self.by_key.get(&key));
         let is_url_trial = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.deaths.total > 0);
         let watched = || suspects().filter(|suspect| suspect.is_gated());
         if !is_url_trial && watched().next().is_none() {
@@ -151,8 +98,8 @@ impl Suspects {
         if is_url_trial {
             self.url_turn = turn;
         }
-        for key in keys {
-            if let Some(suspect) = self.by_key.get_mut(key)
+        for key in with_own(keys) {
+            if let Some(suspect) = self.by_key.get_mut(&key)
                 && suspect.is_gated()
             {
                 suspect.turn = turn;
@@ -169,8 +116,8 @@ impl Suspects {
             }
         };
         ends(&mut self.url_turn);
-        for key in keys {
-            if let Some(suspect) = self.by_key.get_mut(key) {
+        for key in with_own(keys) {
+            if let Some(suspect) = self.by_key.get_mut(&key) {
                 ends(&mut suspect.turn);
             }
         }
@@ -224,18 +171,31 @@ impl Suspects {
         self.forget_expired(now);
         let until = now + rule.keep_off;
         let mut verdicts = Vec::new();
-        for kind in IdentityKind::ALL {
+        for (kind, own) in IdentityKind::ALL.into_iter().zip(own_keys(&identity.keys)) {
+            let before = own.and_then(|own| self.by_key.get(&own));
+            let (refused, paroled) = before.map_or((false, false), |own| (own.kept_off, own.paroled));
             let suspect = self.suspect(identity, kind, until, now);
-            if suspect.kept_off || !suspect.is_news(death, tried) {
+            if refused || suspect.kept_off || !suspect.is_news(death, tried) {
                 continue;
             }
-            suspect.deaths.add(death);
-            (suspect.last, suspect.until) = (death.at, suspect.until.max(until));
-            suspect.answered = None;
-            if suspect.is_guilty(rule.kills) {
-                (suspect.kept_off, suspect.until) = (true, until);
-                verdicts.push((suspect.name.clone(), suspect.convicted(now)));
+            suspect.add(death, &identity.names[IdentityKind::Client as usize]);
+            suspect.until = suspect.until.max(until);
+            if !suspect.is_guilty(rule.kills) && !paroled {
+                continue;
             }
+            let name = suspect.name.clone();
+            let convicted = match (own, suspect.of_client(until, now)) {
+                (Some(own), Some(of_client)) => {
+                    let convicted = of_client.convicted(now);
+                    self.insert(own, of_client);
+                    convicted
+                }
+                _ => {
+                    (suspect.kept_off, suspect.until) = (true, until);
+                    suspect.convicted(now)
+                }
+            };
+            verdicts.push((name, convicted));
         }
         self.note_expiry(until);
         verdicts
@@ -243,13 +203,13 @@ impl Suspects {
 
     /// A similar request has been answered.
     pub fn acquit(&mut self, keys: &Keys, now: Instant) {
-        for key in keys {
-            let Some(suspect) = self.by_key.get_mut(key) else { continue };
+        for key in with_own(keys) {
+            let Some(suspect) = self.by_key.get_mut(&key) else { continue };
             suspect.deaths = DeathCount::default();
             suspect.paroled = false;
             suspect.answered = Some(now);
             if suspect.held.all == 0 && suspect.watched_until <= now {
-                self.by_key.remove(key);
+                self.by_key.remove(&key);
             }
         }
     }
@@ -285,6 +245,11 @@ impl Suspects {
         self.by_key.entry(key).or_insert_with(|| Suspect::new(kind, name.clone(), until, now))
     }
 
+    fn insert(&mut self, key: u64, suspect: Suspect) {
+        self.make_room();
+        self.by_key.insert(key, suspect);
+    }
+
     fn note_expiry(&mut self, until: Instant) {
         self.earliest = Some(self.earliest.map_or(until, |earliest| earliest.min(until)));
     }
@@ -310,6 +275,17 @@ impl Suspects {
     }
 }
 
+/// The keys of what one client alone is refused: the URL and the path of its request.
+fn own_keys(keys: &Keys) -> [Option<u64>; IdentityKind::ALL.len()] {
+    let client = keys[IdentityKind::Client as usize].rotate_left(32);
+    [Some(keys[0] ^ client), Some(keys[1] ^ client), None, None]
+}
+
+/// All keys of a request.
+fn with_own(keys: &Keys) -> impl Iterator<Item = u64> {
+    keys.iter().copied().chain(own_keys(keys).into_iter().flatten())
+}
+
 fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
     turn.is_some_and(|turn| now.saturating_duration_since(turn.since) < MAX_TURN)
 }
@@ -317,8 +293,37 @@ fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
 impl Suspect {
     fn new(kind: IdentityKind, name: Arc<str>, until: Instant, now: Instant) -> Self {
         let (deaths, last, watched_until, held) = (DeathCount::default(), now, now, HeldWorkers::default());
-        let (kept_off, paroled, answered, turn) = (false, false, None, None);
-        Self { kind, name, deaths, last, until, kept_off, paroled, held, answered, watched_until, turn }
+        let (client, kept_off, paroled, answered, turn) = (None, false, false, None, None);
+        Self {
+            kind,
+            name,
+            deaths,
+            client,
+            last,
+            until,
+            kept_off,
+            paroled,
+            held,
+            answered,
+            watched_until,
+            turn,
+        }
+    }
+
+    /// Counts a death over a request of this client.
+    fn add(&mut self, death: &Death, client: &Arc<str>) {
+        let is_first = self.deaths.total == 0 && !self.paroled;
+        self.client = (is_first || self.client.as_ref() == Some(client)).then(|| client.clone());
+        self.deaths.add(death);
+        (self.last, self.answered) = (death.at, None);
+    }
+
+    /// A conviction of the only client whose requests have killed workers: it must not close a URL or a path for the others. None if there
+    /// were several.
+    fn of_client(&self, until: Instant, now: Instant) -> Option<Self> {
+        let name = format!("{} from {}", self.name, self.client.as_ref()?).into();
+        let deaths = self.deaths.clone();
+        Some(Self { kept_off: true, deaths, ..Self::new(self.kind, name, until, now) })
     }
 
     /// Whether the death counts. It does not if the request was sent before the last death: then both have one cause, or one dying worker.
@@ -378,17 +383,6 @@ impl Suspect {
     fn convicted(&self, now: Instant) -> Convicted {
         let left = self.until.saturating_duration_since(now);
         Convicted { killed: self.deaths.pids.clone(), kept_off: Some((self.name.clone(), left)) }
-    }
-}
-
-impl fmt::Display for Convicted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pids: Vec<String> = self.killed.iter().map(u32::to_string).collect();
-        write!(f, "workers have died over it (pid {})", pids.join(", pid "))?;
-        match &self.kept_off {
-            Some((what, left)) => write!(f, "; Hostler refuses {what} for {} s", left.as_secs_f64().ceil()),
-            None => Ok(()),
-        }
     }
 }
 

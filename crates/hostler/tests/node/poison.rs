@@ -105,6 +105,25 @@ async fn after_two_posts_that_killed_workers_the_third_is_refused() {
 }
 
 #[tokio::test]
+async fn a_client_whose_posts_kill_workers_closes_their_url_for_no_other_client() {
+    let text = "require('http').createServer((request, response) => request.on('data', (body) => {
+        if (String(body) === 'kill') process.exit(1);
+        response.end('ok');
+    })).listen(3000);";
+    let site = with_time_limits(source(text).workers(2)).started().await;
+    let address = site.address();
+    let kills = async || client_from([127, 0, 0, 2].into(), address).await.post("/graphql", "kill").await;
+    kills().await.assert_refused(502, "worker_lost");
+    kills().await.assert_refused(502, "poison");
+    kills().await.assert_refused(502, "poison");
+    for _ in 0..2 {
+        site.post("/graphql", "query").await.assert_ok("ok");
+    }
+    kills().await.assert_refused(502, "poison");
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_refused_url_is_admitted_again_after_keep_off() {
     let site = workers(2).option("pools.app.poison.keep_off=1s").started().await;
     site.get("/exit").await.assert_refused(502, "poison");

@@ -232,7 +232,7 @@ async fn a_stream_that_kills_its_worker_at_once_is_kept_off() {
     }
     eventually("a refusal", async || {
         let kept_off = site.pool("app").await["kept_off"].clone();
-        (kept_off[0]["request"] == "GET site.test/events").then_some(())
+        (kept_off[0]["request"] == "GET site.test/events from client 127.0.0.1").then_some(())
     })
     .await;
     site.stop().await;

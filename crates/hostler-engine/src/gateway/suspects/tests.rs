@@ -147,6 +147,37 @@ async fn different_urls_of_one_path_are_admitted_one_at_a_time_until_the_path_is
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_over_whose_requests_alone_workers_died_is_refused_and_others_are_not() {
+    let mut court = Court::new();
+    let [bad, good, third] = [7, 8, 9].map(|client| request(1, 1, client));
+    assert!(court.death(&bad, 10, (0, 1), Alone).is_empty());
+    assert_eq!(court.death(&bad, 11, (1, 2), Alone), ["GET /1?1"]);
+    assert_eq!(&*court.suspects.kept_off(court.at(2))[0].request, "GET /1?1 from client 7");
+    assert_eq!((court.standing(&bad, 3), court.standing(&good, 3)), ("convicted", "suspect"));
+    let turn = court.enters(&good, 3).unwrap().expect("in its turn");
+    court.suspects.acquit(&good.keys, court.at(4));
+    court.suspects.leave(&good.keys, turn);
+    assert_eq!((court.standing(&bad, 4), court.enters(&good, 4)), ("convicted", Ok(None)));
+    // Workers die over requests of several clients.
+    assert!(court.death(&good, 12, (5, 6), Alone).is_empty());
+    assert_eq!(court.death(&third, 13, (6, 7), Alone), ["GET /1?1"]);
+    assert_eq!(court.standing(&request(1, 1, 10), 8), "convicted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_more_death_convicts_a_client_again_on_its_path() {
+    let mut court = Court::new();
+    let of_client = |url| request(url, 1, 7);
+    let mut death = |url: u64, second| court.death(&of_client(url), url as u32, (second, second), Alone);
+    assert!(death(1, 1).is_empty() && death(2, 2).is_empty());
+    assert_eq!((death(3, 3), death(4, 70)), (vec!["GET /1".into()], vec!["GET /1".into()]));
+    assert_eq!(
+        (court.standing(&of_client(5), 71), court.standing(&request(5, 1, 8), 71)),
+        ("convicted", "suspect")
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_clears_the_path_of_its_request() {
     let mut court = Court::new();
     let good = request(2, 1, 2);
