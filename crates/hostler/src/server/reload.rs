@@ -72,10 +72,8 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     // A `[tls]` section that was removed stays until the upgrade, with the certificates that were read before: their files may be gone, too.
     let has_tls = newer.tls.is_some();
     fixed::keep(&older, &mut newer, &mut done);
-    let fresh = match newer.tls.as_ref().filter(|_| has_tls) {
-        Some(written) => Some(tls::read_again(written).await.map_err(CommandError::Failed)?),
-        None => None,
-    };
+    let written = newer.tls.as_ref().filter(|_| has_tls);
+    let fresh = certificates(written).await.map_err(CommandError::Failed)?;
     let bodies = running.shared_cache.memory.bodies();
     let memory = (&running.sources.spool, &running.sources.answer_memory, bodies);
     let before = running.listening.load_full();
@@ -140,6 +138,14 @@ async fn lookups(
     let opening = move || LookupServices::open(&newer, Some((&older, &data)), &journal);
     let opened = tokio::task::spawn_blocking(opening).await;
     opened.map_err(|error| error.to_string())?
+}
+
+/// Fails if one of them cannot be used.
+async fn certificates(written: Option<&config::Tls>) -> Result<Option<Fresh>, String> {
+    match written {
+        Some(written) => tls::read_again(written).await?.whole().map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Uses the certificates that were read again: the files may have changed although the configuration has not.

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hostler_config as config;
 use hostler_config::tls::{
-    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Handshaking, Terminator,
+    Certificate, CertificateFiles, Certificates, FileError, HandshakeSettings, Handshaking, LoadError,
+    Terminator,
 };
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
@@ -19,10 +20,34 @@ pub(super) struct TlsFiles {
     read: Mutex<Vec<FileStamp>>,
 }
 
-/// Certificates that were read and are not used yet.
+/// What one read of all files has given, and what is not used yet.
 pub(super) struct Fresh {
-    certificates: Certificates,
+    written: config::Tls,
+    /// Each of the written certificates, or why it cannot be used.
+    each: Vec<Result<Certificate, FileError>>,
     stamps: Vec<FileStamp>,
+}
+
+impl Fresh {
+    /// Blocks.
+    fn read(written: config::Tls) -> Self {
+        // Taken before the read, so that a later change of a file is noticed.
+        let stamps = stamps(&written.certificates);
+        let each = written.certificates.iter().map(Certificate::load);
+        let each = each.map(|one| one.map_err(LoadError::into_inner)).collect();
+        Self { written, each, stamps }
+    }
+
+    /// Why some certificates cannot be used.
+    pub fn errors(&self) -> Vec<String> {
+        self.each.iter().filter_map(|one| one.as_ref().err()).map(ToString::to_string).collect()
+    }
+
+    /// Fails if a certificate cannot be used.
+    pub fn whole(self) -> Result<Self, String> {
+        let errors = self.errors();
+        if errors.is_empty() { Ok(self) } else { Err(errors.join("\n")) }
+    }
 }
 
 impl TlsFiles {
@@ -30,7 +55,7 @@ impl TlsFiles {
     pub fn open(written: &config::Tls, port: u16) -> Result<Self, String> {
         let terminator = Terminator::new().map_err(|error| error.to_string())?;
         let tls = Self { terminator: Arc::new(terminator), port, read: Mutex::default() };
-        tls.show(read(written).map_err(|error| error.to_string())?);
+        tls.show(Fresh::read(written.clone()).whole()?);
         Ok(tls)
     }
 
@@ -49,28 +74,19 @@ impl TlsFiles {
         self.terminator.on(&handshake, before).map(Arc::new).map_err(|error| error.to_string())
     }
 
-    /// Uses these certificates for new handshakes. True if the files have changed.
-    pub fn show(&self, fresh: Fresh) -> bool {
-        self.terminator.show(fresh.certificates);
-        self.note(fresh.stamps)
-    }
-
-    /// Uses each certificate that can be read. In place of the others, those that were read before stay.
-    pub async fn show_readable(&self, written: &config::Tls) {
-        let (written, before) = (written.clone(), self.terminator.shown());
-        let load = move || {
-            let known = |files: &CertificateFiles| before.iter().find(|one| one.path == files.cert).cloned();
-            let all = written.certificates.iter();
-            let all = all.filter_map(|files| Certificate::load(files).ok().or_else(|| known(files)));
-            Certificates::new(all.collect(), written.strict_sni)
-        };
-        if let Ok(certificates) = spawn_blocking(load).await {
-            self.terminator.show(certificates);
-        }
+    /// Uses these certificates for new handshakes. In place of one that cannot be used, the one that was read before stays. True if the files
+    /// have changed.
+    pub fn show(&self, Fresh { written, each, stamps }: Fresh) -> bool {
+        let before = self.terminator.shown();
+        let known = |files: &CertificateFiles| before.iter().find(|one| one.path == files.cert).cloned();
+        let each = each.into_iter().zip(&written.certificates);
+        let all = each.filter_map(|(one, files)| one.ok().or_else(|| known(files))).collect();
+        self.terminator.show(Certificates::new(all, written.strict_sni));
+        self.note(stamps)
     }
 
     /// Records the stamps of the last read. True if they differ from those of the read before.
-    pub fn note(&self, stamps: Vec<FileStamp>) -> bool {
+    fn note(&self, stamps: Vec<FileStamp>) -> bool {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = *known != stamps;
         *known = stamps;
@@ -104,16 +120,7 @@ impl TlsFiles {
 /// Reads all certificates on a blocking thread.
 pub(super) async fn read_again(written: &config::Tls) -> Result<Fresh, String> {
     let written = written.clone();
-    let fresh = spawn_blocking(move || read(&written)).await.map_err(|error| error.to_string())?;
-    fresh.map_err(|error| error.to_string())
-}
-
-fn read(written: &config::Tls) -> Result<Fresh, FileError> {
-    // Taken before the read, so that a later change of a file is noticed.
-    let stamps = stamps(&written.certificates);
-    let certificates = written.certificates.iter().map(Certificate::load).collect::<Result<_, _>>();
-    let certificates = certificates.map_err(|error| error.into_inner())?;
-    Ok(Fresh { certificates: Certificates::new(certificates, written.strict_sni), stamps })
+    spawn_blocking(move || Fresh::read(written)).await.map_err(|error| error.to_string())
 }
 
 /// The stamps of all certificates and keys.

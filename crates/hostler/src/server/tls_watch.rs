@@ -7,7 +7,6 @@ use hostler_engine::journal::Level;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::file_stamp::FileStamp;
 use super::running::RunningServer;
 use super::tls::{self, TlsFiles};
 
@@ -17,10 +16,10 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// on open files.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The last read, if it failed.
+/// The last read, if some certificates could not be used.
 struct FailedRead {
     at: Instant,
-    why: String,
+    errors: Vec<String>,
 }
 
 /// Watches the files for the life of the program.
@@ -42,39 +41,28 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
         let is_due = failure.as_ref().is_some_and(|failure| failure.at.elapsed() >= RETRY_INTERVAL);
         if is_settled && (is_new || is_due) {
             let before = failure.take().filter(|_| !is_new);
-            failure = follow(&running, &shown, &seen, before).await;
+            failure = follow(&running, &shown, before).await;
         }
     }
 }
 
 /// Reads them. `before`: the failure of the same files. Returns that of this read.
-async fn follow(
-    running: &RunningServer,
-    shown: &TlsFiles,
-    seen: &[FileStamp],
-    before: Option<FailedRead>,
-) -> Option<FailedRead> {
+async fn follow(running: &RunningServer, shown: &TlsFiles, before: Option<FailedRead>) -> Option<FailedRead> {
     let _turn = running.renewals.acquire().await;
     let config = running.config.load_full();
-    let written = config.tls.as_ref()?;
-    match tls::read_again(written).await {
-        Ok(fresh) => {
-            shown.show(fresh);
-            shown.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
-            shown.doubts().iter().for_each(|line| running.journal.event(Level::Warn, line));
-            None
-        }
-        Err(why) => {
-            shown.note(seen.to_vec());
-            // One bad file must not keep the others from being renewed.
-            shown.show_readable(written).await;
-            // Logged once.
-            if before.is_none_or(|before| before.why != why) {
-                let text =
-                    format!("tls: {why}; in its place the certificates that were read before stay in use");
-                running.journal.event(Level::Error, &text);
-            }
-            Some(FailedRead { at: Instant::now(), why })
+    // An error means that the runtime ends.
+    let fresh = tls::read_again(config.tls.as_ref()?).await.ok()?;
+    let errors = fresh.errors();
+    // One bad file does not keep the others from being renewed.
+    shown.show(fresh);
+    // Logged once.
+    if before.is_none_or(|before| before.errors != errors) {
+        shown.describe().iter().for_each(|line| running.journal.event(Level::Info, line));
+        shown.doubts().iter().for_each(|line| running.journal.event(Level::Warn, line));
+        for why in &errors {
+            let text = format!("tls: {why}; in its place the certificates that were read before stay in use");
+            running.journal.event(Level::Error, &text);
         }
     }
+    (!errors.is_empty()).then(|| FailedRead { at: Instant::now(), errors })
 }

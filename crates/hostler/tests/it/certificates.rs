@@ -125,6 +125,10 @@ async fn a_bad_certificate_file_does_not_keep_another_certificate_from_being_ren
     })
     .await;
     assert!(tls_clients(&trust).connect("bad.test", site.tls_address()).await.was_shown(&bad));
+    // Each bad file is named.
+    std::fs::write(site.folder().join("a.pem"), "nothing").unwrap();
+    site.says("/a.pem: it has no certificate in PEM form").await;
+    assert!(tls_clients(&trust).connect("a.test", site.tls_address()).await.was_shown(&new));
 }
 
 #[tokio::test]
