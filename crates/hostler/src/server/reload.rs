@@ -1,6 +1,6 @@
-//! Applies a changed configuration. Only what differs is changed; routes change last, all at the same moment. Knows no files and no
-//! commands.
+//! Applies a changed configuration. Only what differs is changed; routes change last, all at the same moment. Knows no commands.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use hostler_config::{self as config, Config, PoolChange};
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::lookups::LookupServices;
 use super::pools::{self, RunningPool};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
-use super::running::{RunningServer, UnlistedPool, reopen_log};
+use super::running::{RunningServer, UnlistedPool, log_to, open_log, reopen_log};
 use super::tls::{self, Fresh};
 use super::{boot, cache, fixed, pool_drain, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
@@ -24,20 +24,16 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     }
     // A renamed log file must not wait for a valid configuration.
     let file = running.config.load().log.file.clone();
-    let unopened = match &file {
-        Some(_) => reopen_log(running.journal.clone(), file.clone()).await,
+    let unopened = match file {
+        Some(file) => reopen_log(running.journal.clone(), file).await,
         None => None,
     };
     let outcome = match load(running).await {
-        Ok(newer) => apply(running, newer).await,
-        Err(error) => Err(CommandError::Failed(error)),
-    };
-    // If the file could not be opened again, the log goes on in the renamed file. The operator looks into the new one, so the result says it.
-    let unopened = unopened.filter(|_| running.config.load().log.file == file);
-    let outcome = match (outcome, unopened) {
-        (Ok(done), Some(why)) => Ok([done, vec![why]].concat()),
-        (Err(CommandError::Failed(error)), Some(why)) => Err(CommandError::Failed(format!("{error}\n{why}"))),
-        (outcome, _) => outcome,
+        Ok(newer) => apply(running, newer, unopened).await,
+        Err(error) => {
+            let all: Vec<_> = [error].into_iter().chain(unopened).collect();
+            Err(CommandError::Failed(all.join("\n")))
+        }
     };
     let text = match &outcome {
         Ok(done) => done.clone(),
@@ -48,14 +44,21 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
     outcome
 }
 
-async fn change_log(running: &RunningServer, older: &Config, newer: &Config, done: &mut CommandDone) {
+/// `out`: the file of the log if it is another one.
+async fn change_log(
+    running: &RunningServer,
+    older: &Config,
+    newer: &Config,
+    out: Option<File>,
+    done: &mut CommandDone,
+) {
     if older.log == newer.log {
         return;
     }
     running.journal.follow(settings::log_rules(&newer.log));
     done.push("log: changed".into());
-    if older.log.file != newer.log.file {
-        done.extend(reopen_log(running.journal.clone(), newer.log.file.clone()).await);
+    if let Some(out) = out {
+        log_to(running.journal.clone(), out, newer.log.file.is_none()).await;
     }
 }
 
@@ -66,7 +69,12 @@ async fn load(running: &RunningServer) -> Result<Config, String> {
     loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
 }
 
-async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<CommandDone, CommandError> {
+/// `unopened`: why the file of the log could not be opened again.
+async fn apply(
+    running: &Arc<RunningServer>,
+    mut newer: Config,
+    unopened: Option<String>,
+) -> Result<CommandDone, CommandError> {
     let older = running.config.load_full();
     let mut done = std::mem::take(&mut newer.warnings);
     // A `[tls]` section that was removed stays until the upgrade, with the certificates that were read before: their files may be gone, too.
@@ -79,6 +87,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
     let before = running.listening.load_full();
     let listening = settings::listening(&newer, running.tls.as_deref(), before.tls.as_deref(), memory)
         .map_err(CommandError::Failed)?;
+    let log = log(&older, &newer, unopened).await.map_err(CommandError::Failed)?;
 
     let newer = Arc::new(newer);
     let difference = older.difference(&newer);
@@ -123,7 +132,7 @@ async fn apply(running: &Arc<RunningServer>, mut newer: Config) -> Result<Comman
         running.note_admin(listeners);
     }
     // Not before the swap: `prepare` has made sure that no paused pool is lost, and during a further wait an operator could pause one.
-    change_log(running, &older, &newer, &mut done).await;
+    change_log(running, &older, &newer, log, &mut done).await;
     Ok(done)
 }
 
@@ -138,6 +147,15 @@ async fn lookups(
     let opening = move || LookupServices::open(&newer, Some((&older, &data)), &journal);
     let opened = tokio::task::spawn_blocking(opening).await;
     opened.map_err(|error| error.to_string())?
+}
+
+/// The file of the log if it is another one. Fails if its lines would be lost, or would be where the operator does not look.
+async fn log(older: &Config, newer: &Config, unopened: Option<String>) -> Result<Option<File>, String> {
+    match (older.log.file == newer.log.file, unopened) {
+        (true, Some(why)) => Err(why),
+        (true, None) => Ok(None),
+        (false, _) => open_log(newer.log.file.clone()).await.map(Some),
+    }
 }
 
 /// Fails if one of them cannot be used.

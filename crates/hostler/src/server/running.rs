@@ -280,30 +280,40 @@ async fn in_time<T>(limit: Duration, ended: impl Future<Output = T>) -> Option<T
 }
 
 /// Opens the log file again. After an error, which is logged and returned as a sentence, the log goes on where it was.
-pub(super) async fn reopen_log(journal: Journal, file: Option<PathBuf>) -> Option<String> {
-    let path = file.clone();
-    reopen_by(move || Journal::opened(path.as_deref()), journal, file).await
-}
-
-/// With a time limit: a disk that hangs would hold up this reload and each later one, also one that names a file on another disk.
-async fn reopen_by(
-    open: impl FnOnce() -> io::Result<File> + Send + 'static,
-    journal: Journal,
-    file: Option<PathBuf>,
-) -> Option<String> {
-    match DiskThreads::new(1).run(open).await {
+pub(super) async fn reopen_log(journal: Journal, file: PathBuf) -> Option<String> {
+    match open_log(Some(file)).await {
         Ok(out) => {
-            // To close the file before may block. An error means that the runtime ends.
-            let _ = spawn_blocking(move || journal.go_on_in(out, file.is_none())).await;
+            log_to(journal, out, false).await;
             None
         }
-        Err(error) => {
-            let file = file.map_or("standard output".into(), |file| file.display().to_string());
-            let text = format!("log.file: {file} cannot be opened: {error}");
+        Err(text) => {
             journal.event(Level::Error, &text);
             Some(text)
         }
     }
+}
+
+/// Opens this file for the log, or standard output. The error is a sentence.
+pub(super) async fn open_log(file: Option<PathBuf>) -> Result<File, String> {
+    let path = file.clone();
+    open_by(move || Journal::opened(path.as_deref()), file).await
+}
+
+/// With a time limit: a disk that hangs would hold up this reload and each later one, also one that names a file on another disk.
+async fn open_by(
+    open: impl FnOnce() -> io::Result<File> + Send + 'static,
+    file: Option<PathBuf>,
+) -> Result<File, String> {
+    DiskThreads::new(1).run(open).await.map_err(|error| {
+        let file = file.map_or("standard output".into(), |file| file.display().to_string());
+        format!("log.file: {file} cannot be opened: {error}")
+    })
+}
+
+/// Further lines go to `out`. To close the file before may block.
+pub(super) async fn log_to(journal: Journal, out: File, is_stdout: bool) {
+    // An error means that the runtime ends.
+    let _ = spawn_blocking(move || journal.go_on_in(out, is_stdout)).await;
 }
 
 /// A pool of workers that is not in `pools`: a reload has started it and waits for its workers, or it was removed and drains. As long as this
@@ -391,7 +401,6 @@ mod tests {
     use std::future::pending;
     use std::sync::mpsc;
 
-    use hostler_engine::journal::LogFormat;
     use tokio::sync::oneshot;
     use tokio::task::yield_now;
     use tokio::time::advance;
@@ -417,7 +426,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_log_file_on_a_disk_that_hangs_holds_up_no_reload_for_ever() {
-        let journal = Journal::new(LogFormat::Json, false, File::create("/dev/null").unwrap()).unwrap();
         let (begin, begun) = oneshot::channel();
         let (end, ended) = mpsc::channel::<()>();
         let open = move || {
@@ -425,11 +433,11 @@ mod tests {
             let _ = ended.recv();
             File::create("/dev/null")
         };
-        let reopening = tokio::spawn(reopen_by(open, journal, Some("/mnt/log".into())));
+        let opening = tokio::spawn(open_by(open, Some("/mnt/log".into())));
         begun.await.unwrap();
         advance(Duration::from_secs(3600)).await;
         let why = "log.file: /mnt/log cannot be opened: the file system does not answer";
-        assert_eq!(reopening.await.unwrap().as_deref(), Some(why));
+        assert_eq!(opening.await.unwrap().unwrap_err(), why);
         drop(end);
     }
 }

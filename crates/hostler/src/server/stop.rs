@@ -171,7 +171,7 @@ async fn stop_asked(running: &RunningServer, signals: &mut Signals) {
                 let journal = running.journal.clone();
                 // In a task of its own, because the next signal may be a stop.
                 tokio::spawn(async move {
-                    if reopen_log(journal.clone(), Some(file)).await.is_none() {
+                    if reopen_log(journal.clone(), file).await.is_none() {
                         let text = "SIGHUP: only the log file is opened again, this Hostler is stopping";
                         journal.event(Level::Info, text);
                     }
