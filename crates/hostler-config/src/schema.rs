@@ -96,10 +96,10 @@ fn is_of_type(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Whether a value may be any text, and not only one of a few words.
+/// Whether a value may be any text, and not only one of a few words or of one form.
 pub fn takes_any_text(value: &Value) -> bool {
-    let is_word = |value: &Value| value.get("const").is_some() || value.get("enum").is_some();
-    alternatives(value).any(|value| !is_word(value) && is_of_type(value, "string"))
+    let is_any = |value: &Value| ["const", "enum", "pattern"].iter().all(|limit| value.get(limit).is_none());
+    alternatives(value).any(|value| is_any(value) && is_of_type(value, "string"))
 }
 
 /// The schema of each item of a list.

@@ -36,6 +36,30 @@ fn the_schema_takes_a_number_as_a_condition_as_the_program_does() {
     assert_eq!(config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}")).routes.len(), 2);
 }
 
+#[test]
+fn the_schema_takes_a_value_in_quotes_where_the_program_does() {
+    let schema: serde_json::Value = serde_json::from_str(&config::reference::json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for (text, is_taken) in [
+        ("pools.web.workers = '4'", true),
+        ("pools.web.concurrency = ' +1 '", true),
+        ("pools.web.spares = '0'", true),
+        ("pools.web.hedge = 'true'", true),
+        ("server.client_requests = '7'", true),
+        ("server.compress = 'false'", true),
+        ("routes = [{ match = '*', cache = 'true' }]", true),
+        ("pools.web.workers = 'four'", false),
+        ("pools.web.workers = ''", false),
+        ("server.compress = 'on'", false),
+        ("server.threads = '4'", false),
+        ("server.http2 = 'true'", false),
+    ] {
+        let file: serde_json::Value = toml::from_str(text).unwrap();
+        assert_eq!(schema.is_valid(&file), is_taken, "the schema: {text}");
+        assert_eq!(toml::from_str::<config::file::File>(text).is_ok(), is_taken, "the program: {text}");
+    }
+}
+
 /// A longer text belongs below the table: the paragraphs after the first one of a key's doc comment.
 #[test]
 fn no_cell_of_the_reference_is_longer_than_thirty_words() {

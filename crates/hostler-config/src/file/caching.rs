@@ -145,7 +145,7 @@ impl Word for Storing {
         Some(if on { Self::Standard } else { Self::Off })
     }
     fn schemas() -> Vec<serde_json::Value> {
-        vec![json!({ "type": "boolean" }), json!({ "type": "string", "enum": ["standard"] })]
+        vec![json!({ "type": "boolean" }), json!({ "type": "string", "enum": ["standard", "true", "false"] })]
     }
 }
 

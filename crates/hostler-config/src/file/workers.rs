@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use crate::value::{Auto, Count, Size, Value, WordOr};
+use crate::value::{Auto, Count, Size, Value, WordOr, number_in_quotes};
 
 /// One worker for each core, a number, or a range.
 pub type NumberOfWorkers = WordOr<Auto, WorkerRange>;
@@ -43,7 +43,7 @@ impl Value for WorkerRange {
     }
 
     fn schemas() -> Vec<Json> {
-        vec![json!({ "type": "integer", "minimum": 1, "maximum": 1024 })]
+        vec![number_in_quotes(), json!({ "type": "integer", "minimum": 1, "maximum": 1024 })]
     }
 
     fn kinds() -> Vec<String> {

@@ -30,7 +30,9 @@ pub use shell::SHELL_OPERATORS;
 pub use status_range::StatusRange;
 pub use text::{CommandLine, FileName, OneOrMany, Plain, RequestPath};
 pub use wanted::{TextPattern, Wanted};
-pub use word_or::{Auto, AutoOrOff, ClientLimit, Slots, Spares, Switch, TextOr, Value, Word, WordOr};
+pub use word_or::{
+    Auto, AutoOrOff, ClientLimit, Slots, Spares, Switch, TextOr, Value, Word, WordOr, number_in_quotes,
+};
 
 /// A type that is one string in TOML.
 pub trait OneString: std::str::FromStr<Err = String> {

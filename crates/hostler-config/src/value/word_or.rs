@@ -77,6 +77,14 @@ impl<const MIN: u64, const MAX: u64> Value for Count<MIN, MAX> {
     fn of_number(number: i64) -> Option<Result<Self, String>> {
         Some(Self::checked(number))
     }
+    fn schemas() -> Vec<Json> {
+        vec![number_in_quotes()]
+    }
+}
+
+/// What the JSON Schema says about a number that is written as text.
+pub fn number_in_quotes() -> Json {
+    json!({ "type": "string", "pattern": r"^\s*\+?[0-9]+\s*$" })
 }
 
 /// `"auto"`: Hostler finds the number.
@@ -132,7 +140,7 @@ impl Word for bool {
         Some(on)
     }
     fn schemas() -> Vec<Json> {
-        vec![json!({ "type": "boolean" })]
+        vec![json!({ "type": "boolean" }), json!({ "type": "string", "enum": ["true", "false"] })]
     }
 }
 
@@ -178,7 +186,7 @@ impl<'de, W: Word, V: Value + Deserialize<'de>> Deserialize<'de> for WordOr<W, V
                 let wrong = || E::invalid_type(Unexpected::Bool(on), &self);
                 W::of_bool(on).map(WordOr::Word).ok_or_else(wrong)
             }
-            // Flags and variables have numbers as text.
+            // A number or a switch may be in quotes: the schema says the same.
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
                 if let Some(word) = W::of_text(text) {
                     return Ok(WordOr::Word(word));
