@@ -223,8 +223,21 @@ impl Admin {
                     "this user may not use {address} (permission denied); give the command as the user of Hostler or as root"
                 )
             }
-            _ => format!("no Hostler answers on {address}: {why}"),
+            _ => format!("no Hostler answers on {address}: {why}{}", self.elsewhere()),
         }
+    }
+
+    /// Where a Hostler of this folder answers, if the file has another address. A new `server.admin` waits for an upgrade.
+    fn elsewhere(&self) -> String {
+        let load_context = LoadContext::of_process();
+        let all = note::read(&load_context);
+        let mut others = started_here(&all, &load_context).filter(|noted| noted.admin != self.address);
+        others.next().map_or(String::new(), |noted| {
+            format!(
+                "; a Hostler that was started in this folder has another address: --admin {}",
+                noted.admin
+            )
+        })
     }
 
     /// Asks and prints the response, as JSON or as text. Exit code 0, or 1 without a useful response.
@@ -295,10 +308,7 @@ fn fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {
 /// The Hostler that was started in this folder, or else the only one of this user. Exit code 2 if there are several.
 fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostler>, ExitCode> {
     let all = note::read(load_context);
-    // Each shell may have come there by another link.
-    let (folder, real) = (&load_context.folder, load_context.folder.canonicalize().ok());
-    let is_here = |other: &Path| other == folder || real.is_some() && other.canonicalize().ok() == real;
-    let here: Vec<_> = all.iter().filter(|noted| is_here(&noted.folder)).collect();
+    let here: Vec<_> = started_here(&all, load_context).collect();
     match (&here[..], &all[..]) {
         ([only], _) => Ok(Some((*only).clone())),
         ([], [only]) => Ok(Some(only.clone())),
@@ -315,6 +325,17 @@ fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostle
             Err(ExitCode::from(2))
         }
     }
+}
+
+/// Those that were started in the working folder.
+fn started_here<'a>(
+    all: &'a [NotedHostler],
+    load_context: &'a LoadContext,
+) -> impl Iterator<Item = &'a NotedHostler> {
+    // Each shell may have come there by another link.
+    let (folder, real) = (&load_context.folder, load_context.folder.canonicalize().ok());
+    let is_here = move |other: &Path| other == folder || real.is_some() && other.canonicalize().ok() == real;
+    all.iter().filter(move |noted| is_here(&noted.folder))
 }
 
 #[cfg(test)]

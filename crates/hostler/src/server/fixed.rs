@@ -15,6 +15,7 @@ const OF_REGISTERED: [&str; 4] = ["max_header_size", "max_header_fields", "max_i
 
 /// Gives `newer` the values of `older` where only a new process can change them, and tells which these are.
 pub(super) fn keep(older: &Config, newer: &mut Config, done: &mut CommandDone) {
+    let how = how_elsewhere(older, newer);
     let Difference { server, cache, .. } = older.difference(newer);
     let fixed = server.iter().filter(|key| FIXED.contains(key));
     done.extend(fixed.map(|key| later(&format!("server.{key}"))));
@@ -32,6 +33,20 @@ pub(super) fn keep(older: &Config, newer: &mut Config, done: &mut CommandDone) {
     (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
     server.access_log = older.server.access_log;
     keep_listeners(older, newer, done);
+    if let Some(how) = how {
+        done.iter_mut().for_each(|line| *line = line.replace(HOW, &how));
+    }
+}
+
+/// How to apply the rest if the file has another admin address. Commands read the file, and would look for this Hostler there.
+fn how_elsewhere(older: &Config, newer: &Config) -> Option<String> {
+    if older.server.admin == newer.server.admin {
+        return None;
+    }
+    let Some(admin) = &older.server.admin else { return Some("send SIGUSR2 to Hostler".into()) };
+    // The real port is not known here.
+    let is_known = admin.tcp().is_none_or(|address| address.port() != 0);
+    is_known.then(|| format!("run `hostler upgrade --admin {admin}`"))
 }
 
 fn later(key: &str) -> String {
@@ -122,7 +137,21 @@ mod tests {
             "server.admin = '127.0.0.1:9'\nserver.admin_hosts = ['b.test']",
         );
         assert_eq!(kept.server.admin_hosts, ["b.test", "a.test", "localhost"]);
-        assert_eq!(done, ["server.admin: not applied yet; run `hostler upgrade`"]);
+        assert!(done.len() == 1 && done[0].starts_with("server.admin: not applied yet; "), "{done:?}");
+    }
+
+    #[test]
+    fn the_way_to_apply_the_rest_names_the_admin_address_that_holds_until_then() {
+        for (admin, how) in [
+            ("127.0.0.1:8081", "run `hostler upgrade --admin 127.0.0.1:8081`"),
+            ("127.0.0.1:0", "run `hostler upgrade`"),
+            ("off", "send SIGUSR2 to Hostler"),
+        ] {
+            let older = format!("server.admin = '{admin}'\nserver.threads = 1");
+            let (_, done) = kept(&older, "server.admin = '127.0.0.1:9'\nserver.threads = 2");
+            let told = ["admin", "threads"].map(|key| format!("server.{key}: not applied yet; {how}"));
+            assert_eq!(done, told);
+        }
     }
 
     #[test]

@@ -246,6 +246,26 @@ async fn hostler_status_reports_when_no_hostler_answers() {
 }
 
 #[tokio::test]
+async fn a_command_names_the_hostler_of_its_folder_if_the_file_has_another_address() {
+    let (folder, no_hostler) = (tempfile::tempdir().unwrap(), hostler_testkit::no_upstream());
+    let folder = folder.path();
+    std::fs::write(folder.join("hostler.toml"), format!("server.admin = '{no_hostler}'\n")).unwrap();
+    // As a Hostler with workers keeps it.
+    std::fs::create_dir(folder.join("hostler-1")).unwrap();
+    let note = format!("127.0.0.1:8081\n{}", folder.display());
+    std::fs::write(folder.join("hostler-1/admin"), note).unwrap();
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .arg("status")
+        .current_dir(folder)
+        .env("XDG_RUNTIME_DIR", folder)
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("in this folder has another address: --admin 127.0.0.1:8081"), "{said}");
+}
+
+#[tokio::test]
 async fn the_admin_listener_answers_status_and_nothing_else() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;
