@@ -85,7 +85,8 @@ pub struct Route {
     /// Changes of the header fields that clients get.
     ///
     /// Hostler's own response in place of the pool's (a 503, a fallback) keeps its fields, and gets only those that
-    /// it does not have. Example: a `Cache-Control` for the pool's pages would be wrong there.
+    /// it does not have. Example: a `Cache-Control` for the pool's pages would be wrong there, and so would
+    /// `CDN-Cache-Control`.
     pub response_headers: HeaderChanges,
     /// Whether TRACE requests go to the pool. Otherwise the client gets 405 (`trace`; RFC 9110, section 15.5.6).
     ///

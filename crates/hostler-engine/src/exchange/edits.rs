@@ -31,7 +31,8 @@ impl Edit {
 pub struct Edits {
     pub shared: Option<Arc<[Edit]>>,
     pub own: Vec<Edit>,
-    /// Changes never remove or replace lines that the head has. They only add lines with names that the head lacks.
+    /// Changes never remove or replace lines that the head has. They only add lines with names that the head lacks, and none by which a cache
+    /// stores what the head's `Cache-Control` forbids.
     pub yields: bool,
     /// The head is that of a file with compressed forms, so its `Vary: Accept-Encoding` is Hostler's own.
     pub has_forms: bool,
@@ -81,6 +82,11 @@ impl Edits {
                 Edit::Set(name, _) | Edit::Add(name, _) if self.yields && is_there(fields, name) => {
                     return None;
                 }
+                Edit::Set(name, _) | Edit::Add(name, _) | Edit::Default(name, _)
+                    if self.yields && outranks_cache_control(name) =>
+                {
+                    return None;
+                }
                 Edit::Set(name, value) | Edit::Add(name, value) => (name, value),
                 Edit::Default(name, _) if self.has(fields, name, at) => return None,
                 Edit::Default(name, value) => (name, value),
@@ -123,6 +129,15 @@ impl Edits {
             Edit::Add(..) | Edit::Default(..) => false,
         })
     }
+}
+
+/// Whether some caches go by this field in place of `Cache-Control`: by `CDN-Cache-Control` and the like (RFC 9213), and by two older ones.
+fn outranks_cache_control(name: &str) -> bool {
+    const TARGETED: &[u8] = b"-cache-control";
+    let bytes = name.as_bytes();
+    let end = bytes.len().checked_sub(TARGETED.len()).map(|at| &bytes[at..]);
+    end.is_some_and(|end| end.eq_ignore_ascii_case(TARGETED))
+        || ["Surrogate-Control", "X-Accel-Expires"].iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
 /// Whether the head has a line with this name that is passed on. A line that `Connection` names is not.
@@ -180,5 +195,18 @@ mod tests {
             Edit::Default("a".into(), b"z".to_vec()),
         ];
         assert_eq!(shown(Edits { own, yields: true, ..Edits::default() }), ["A=1", "B=2", "A=3", "c=y"]);
+    }
+
+    #[test]
+    fn yielding_changes_let_no_cache_store_what_the_head_forbids() {
+        let own = vec![
+            Edit::Set("CDN-Cache-Control".into(), b"x".to_vec()),
+            Edit::Add("surrogate-control".into(), b"x".to_vec()),
+            Edit::Default("X-Accel-Expires".into(), b"x".to_vec()),
+            Edit::Set("Cache-Controls".into(), b"y".to_vec()),
+        ];
+        let kept = Edits { own, yields: true, ..Edits::default() };
+        assert_eq!(shown(kept.clone()), ["A=1", "B=2", "A=3", "Cache-Controls=y"]);
+        assert_eq!(shown(Edits { yields: false, ..kept }).len(), 7);
     }
 }

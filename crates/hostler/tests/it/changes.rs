@@ -99,7 +99,7 @@ async fn fields_are_changed_for_the_member_and_for_the_client() {
 #[tokio::test]
 async fn refusals_and_fixed_answers_keep_their_own_fields() {
     let app = upstream().answers("garbage\r\n\r\n").start().await;
-    let headers = "response_headers = { set = { Cache-Control = 'max-age=31536000', X-Frame-Options = 'DENY' }, remove = ['Content-Type'] }";
+    let headers = "response_headers = { set = { Cache-Control = 'max-age=31536000', CDN-Cache-Control = 'max-age=60', X-Frame-Options = 'DENY' }, remove = ['Content-Type'] }";
     let config = format!(
         "[[routes]]\nmatch = '*'\npool = 'app'\n{headers}\n[[routes]]\nmatch = '/fixed'\nrespond = 'x'\n{headers}"
     );
@@ -108,12 +108,14 @@ async fn refusals_and_fixed_answers_keep_their_own_fields() {
         .await
         .assert_refused(502, "bad_answer")
         .assert_field("cache-control", "no-store")
+        .assert_no_field("cdn-cache-control")
         .assert_field("content-type", "text/plain; charset=utf-8")
         .assert_field("x-frame-options", "DENY");
     site.get("/fixed")
         .await
         .assert_ok("x")
         .assert_field("cache-control", "max-age=31536000")
+        .assert_field("cdn-cache-control", "max-age=60")
         .assert_no_field("content-type");
 }
 
