@@ -56,6 +56,10 @@ pub use value::{
     TextPattern, Wanted, parse_duration,
 };
 
+/// So many values with an error are shown. For each of them the whole file is parsed again, which takes minutes if each of ten thousand routes has
+/// the same error.
+const MOST_ERRORS: usize = 100;
+
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
     load_and(invocation, |_, _| {})
@@ -128,7 +132,7 @@ fn admin_settings(invocation: &Invocation, mut document: Document) -> Result<Adm
     let schema = schema::of_file();
     source::overlay(schema, &mut document, &load_context.environment, &invocation.settings, &mut report);
     shape::check(schema, &mut document, &mut report);
-    let server = parse(&mut document, &mut report).server;
+    let server = parse(&mut document, &mut report).unwrap_or_default().server;
     let folder = folder_of(invocation);
     let mut resolver = Resolver {
         document: &document,
@@ -170,7 +174,7 @@ fn read(invocation: &Invocation, report: &mut Report) -> Option<(Document, file:
     let environment = &invocation.load_context.environment;
     source::overlay(schema, &mut document, environment, &invocation.settings, report);
     shape::check(schema, &mut document, report);
-    let file = parse(&mut document, report);
+    let file = parse(&mut document, report)?;
     Some((document, file))
 }
 
@@ -199,14 +203,14 @@ fn text_of_file(invocation: &Invocation) -> Result<Option<(String, String)>, Con
     }
 }
 
-/// Parses the document. It reports and drops a value with an error, until the rest can be parsed.
-fn parse(document: &mut Document, report: &mut Report) -> file::File {
-    loop {
+/// Parses the document. It reports and drops a value with an error, until the rest can be parsed. `None`: there are too many errors.
+fn parse(document: &mut Document, report: &mut Report) -> Option<file::File> {
+    for _ in 0..MOST_ERRORS {
         let values = toml::Value::Table(document.values().clone());
         let mut track = serde_path_to_error::Track::new();
         let parsed = file::File::deserialize(serde_path_to_error::Deserializer::new(values, &mut track));
         let error = match parsed {
-            Ok(file) => return file,
+            Ok(file) => return Some(file),
             Err(error) => error,
         };
         let path = key_path(&track.path());
@@ -215,9 +219,12 @@ fn parse(document: &mut Document, report: &mut Report) -> file::File {
         let help = written_otherwise(document.values(), &path);
         report.error(document.place_of_value(&path), format!("{written}: {why}{help}"));
         if !document.drop_value(&path) {
-            return file::File::default();
+            return Some(file::File::default());
         }
     }
+    let place = document.place_of_key(&KeyPath::default());
+    report.error(place, format!("there may be more than these {MOST_ERRORS} errors"));
+    None
 }
 
 /// How to write a section that was written with the brackets of another kind of section.

@@ -33,3 +33,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn of_very_many_errors_the_first_are_shown() {
+    let errors = site(&"[[routes]]\nmatch = '*'\nrespond = 5\n".repeat(150)).load().unwrap_err().0;
+    assert_eq!(errors.len(), 101);
+    assert_eq!(errors[0].to_string(), "hostler.toml: there may be more than these 100 errors");
+    assert!(errors[100].to_string().starts_with("hostler.toml:300:11: routes[99].respond: "), "{errors:?}");
+}
