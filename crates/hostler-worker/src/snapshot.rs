@@ -190,6 +190,9 @@ pub struct LastRollout {
     /// The time since it ended.
     #[serde(rename = "ago_ms", serialize_with = "milliseconds")]
     pub ago: Duration,
+    /// When it ended. Another restart has another moment.
+    #[serde(skip)]
+    pub at: Instant,
 }
 
 /// The number of workers of a pool, if Hostler finds it. JSON has it in the status.
@@ -231,6 +234,7 @@ impl RolloutStatus {
             succeeded: result.is_ok(),
             result: result.clone().unwrap_or_else(|error| error),
             ago: now.saturating_duration_since(*at),
+            at: *at,
         });
         let running = self.since.map(|since| now.saturating_duration_since(since));
         let Self { done, total, replacing, heavy_start, .. } = *self;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_worker::RolloutSnapshot;
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -86,8 +87,10 @@ struct PoolBefore {
     granted: u64,
     wait: BucketCounts,
     work: BucketCounts,
-    /// Since when a restart runs.
+    /// A restart runs.
     restarting: bool,
+    /// When the last restart ended.
+    restart_ended: Option<Instant>,
     /// Starts of workers, by their number.
     generations: BTreeMap<usize, u64>,
 }
@@ -182,23 +185,42 @@ impl PoolBefore {
     /// What happened to the pool's workers since the last call.
     fn changes(&mut self, source: &PoolSource) -> Vec<String> {
         let Some(supervisor) = &source.supervisor else { return Vec::new() };
-        let (name, rollout) = (&source.name, supervisor.rollout());
+        let workers = supervisor.snapshot().into_iter();
+        let workers = workers.map(|worker| (worker.index, worker.generation, worker.last_exit));
+        self.marks(&source.name, &supervisor.rollout(), workers)
+    }
+
+    /// `workers`: the number of each, how often a worker of this number was started, and how its process ended the last time.
+    fn marks(
+        &mut self,
+        name: &str,
+        rollout: &RolloutSnapshot,
+        workers: impl Iterator<Item = (usize, u64, Option<String>)>,
+    ) -> Vec<String> {
         let mut changes = Vec::new();
-        let restarts = rollout.running.is_some();
-        match (std::mem::replace(&mut self.restarting, restarts), restarts) {
-            (false, true) => changes.push(format!("{name}: restart began")),
-            (true, false) => {
-                let succeeded = rollout.last.is_none_or(|last| last.succeeded);
-                changes.push(format!("{name}: restart {}", if succeeded { "finished" } else { "failed" }));
-            }
-            _ => {}
+        // A restart may begin and end between two calls.
+        let ended = rollout.last.as_ref().map(|last| last.at);
+        if std::mem::replace(&mut self.restart_ended, ended) != ended
+            && let Some(last) = &rollout.last
+        {
+            changes.push(format!("{name}: restart {}", if last.succeeded { "finished" } else { "failed" }));
         }
-        for worker in supervisor.snapshot() {
-            let before = self.generations.insert(worker.index, worker.generation);
-            let is_new = before.is_some_and(|before| before < worker.generation);
-            if is_new && !restarts && changes.is_empty() && worker.recycled.is_none() {
-                let why = worker.last_exit.unwrap_or_else(|| "it ended".into());
-                changes.push(format!("{name}/{}: started again ({why})", worker.index));
+        let restarts = rollout.running.is_some();
+        if restarts && (!self.restarting || !changes.is_empty()) {
+            changes.push(format!("{name}: restart began"));
+        }
+        self.restarting = restarts;
+        for (index, starts, last_exit) in workers {
+            let newest = self.generations.entry(index).or_insert(starts);
+            let is_new = *newest < starts;
+            *newest = starts.max(*newest);
+            // One that has not died takes the place of another one, or the pool has grown.
+            if let Some(why) = last_exit
+                && is_new
+                && !restarts
+                && changes.is_empty()
+            {
+                changes.push(format!("{name}/{index}: started again ({why})"));
             }
         }
         changes
@@ -266,6 +288,7 @@ fn push<T>(ring: &mut VecDeque<T>, value: T, most: usize) {
 mod tests {
     use hostler_config::MatchPattern;
     use hostler_engine::exchange::{Counters, LogFacts, RequestKind, Scheme};
+    use hostler_worker::LastRollout;
 
     use super::*;
 
@@ -302,6 +325,65 @@ mod tests {
         // After fifteen minutes it is gone.
         let later: Vec<_> = (0..MOST_ROUTE_MOMENTS).map(|_| noted(std::slice::from_ref(&route))).collect();
         assert_eq!((later.first(), later.last()), (Some(&Some(1)), Some(&Some(0))));
+    }
+
+    /// The number of a worker, how often one of this number was started, and how its process ended the last time.
+    type SeenWorker = (usize, u64, Option<&'static str>);
+
+    /// What is marked after each look at a pool. A look has what is known of its restarts and its workers.
+    fn marked(looks: &[(RolloutSnapshot, &[SeenWorker])]) -> Vec<Vec<String>> {
+        let mut before = PoolBefore::default();
+        let mut marks = |rollout: &RolloutSnapshot, workers: &[SeenWorker]| {
+            let workers =
+                workers.iter().map(|&(index, starts, exit)| (index, starts, exit.map(str::to_owned)));
+            before.marks("web", rollout, workers)
+        };
+        looks.iter().map(|(rollout, workers)| marks(rollout, workers)).collect()
+    }
+
+    #[test]
+    fn a_restart_that_began_and_ended_between_two_looks_is_marked() {
+        let start = Instant::now();
+        let restarted = |seconds, succeeded, runs: bool| {
+            let at = start + Duration::from_secs(seconds);
+            let last = LastRollout { succeeded, result: String::new(), ago: Duration::ZERO, at };
+            let running = runs.then_some(Duration::ZERO);
+            RolloutSnapshot { running, last: Some(last), ..RolloutSnapshot::default() }
+        };
+        let found = marked(&[
+            (RolloutSnapshot::default(), &[(1, 1, None)]),
+            (restarted(1, true, false), &[(1, 2, None)]),
+            (restarted(1, true, false), &[(1, 2, None)]),
+            (restarted(2, false, true), &[(1, 2, None)]),
+            (restarted(2, false, true), &[(1, 2, None), (1, 3, None)]),
+            (restarted(3, true, false), &[(1, 3, None)]),
+        ]);
+        let expected: [&[&str]; 6] = [
+            &[],
+            &["web: restart finished"],
+            &[],
+            &["web: restart failed", "web: restart began"],
+            &[],
+            &["web: restart finished"],
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn only_a_worker_that_has_died_is_marked_as_started_again() {
+        let calm = RolloutSnapshot::default;
+        let found = marked(&[
+            (calm(), &[(1, 1, None), (2, 1, None)]),
+            // The pool shrinks and grows again.
+            (calm(), &[(1, 1, None)]),
+            (calm(), &[(1, 1, None), (2, 2, None)]),
+            // Worker 1 is recycled, and its predecessor stays for its last requests.
+            (calm(), &[(1, 1, None), (1, 2, None), (2, 2, None)]),
+            (calm(), &[(1, 1, None), (1, 3, Some("exit code 1")), (2, 2, None)]),
+            (calm(), &[(1, 1, None), (1, 3, Some("exit code 1")), (2, 2, None)]),
+        ]);
+        let expected: [&[&str]; 6] = [&[], &[], &[], &[], &["web/1: started again (exit code 1)"], &[]];
+        assert_eq!(found, expected);
     }
 
     #[test]
