@@ -242,6 +242,25 @@ test('a notice keeps its link, which may have the focus, when its figures change
   await page.context().close();
 });
 
+test('a spare is explained, and Drain is not offered for it', async () => {
+  const config = `[pools.web]\ncommand = "node ${join(folder, 'app.cjs')}"\nworkers = 1\nspares = 1\nconcurrency = 1\n[[routes]]\nmatch = "*"\npool = "web"\n`;
+  const spared = await startHostler({ config });
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${spared.admin}/`);
+    await page.locator('#workers tbody tr', { hasText: 'standby' }).locator('button', { hasText: 'web/2' }).click();
+    const dialog = page.locator('#explain');
+    await dialog.getByText('It is a spare').waitFor();
+    assert.deepEqual(await dialog.locator('.buttons button').allTextContents(), ['Restart the workers of web']);
+    await page.keyboard.press('Escape');
+    await page.locator('#workers button', { hasText: 'web/1' }).click();
+    await dialog.locator('.buttons button', { hasText: 'Drain web/1' }).waitFor();
+  } finally {
+    await page.close();
+    await spared.stop();
+  }
+});
+
 test('members have no Restart button at any moment', async () => {
   const remote = await startHostler({ config: '[pools.a]\nmembers = ["127.0.0.1:20000"]\n[[routes]]\nmatch = "*"\npool = "a"\n' });
   const page = await browser.newPage();

@@ -18,6 +18,9 @@ const STATES = {
 
 let refusals = null;
 
+/** The workers of a pool of the Status, and its spares, which have numbers of their own. None: other programs are its members. */
+export const workersOf = (pool) => [...(pool?.workers ?? []), ...(pool?.spares ?? [])];
+
 /** Says what a refusal means and what to do. */
 export async function explainRefusal(reason) {
   refusals ??= await (await ask('/live/refusals')).json().catch(() => null);
@@ -30,7 +33,9 @@ export async function explainRefusal(reason) {
 
 /** Says what a worker does, why, and where it hung last. */
 export function explainWorker(pool, name, about) {
-  const worker = about?.workers?.findLast(({ index }) => String(index) === name);
+  const isIt = ({ index }) => String(index) === name;
+  const spare = about?.spares?.find(isIt);
+  const worker = about?.workers?.findLast(isIt) ?? spare;
   if (!worker) return explainMember(pool, name, about);
   const facts = [
     ['state', `${worker.state}. ${STATES[worker.state] ?? ''}`],
@@ -58,7 +63,7 @@ export function explainWorker(pool, name, about) {
   }
   const turn = worker.drained_ms == null ? 'drain' : 'undrain';
   const act = element('button', { type: 'button', onclick: () => (at('explain').close(), askWorker(turn, pool, name)) }, `${turn === 'drain' ? 'Drain' : 'Undrain'} ${pool}/${name}`);
-  parts.push(element('div', { class: 'buttons' }, act, element('button', { type: 'button', onclick: () => (at('explain').close(), askPool('restart', pool)) }, `Restart the workers of ${pool}`)));
+  parts.push(element('div', { class: 'buttons' }, ...(worker === spare ? [] : [act]), element('button', { type: 'button', onclick: () => (at('explain').close(), askPool('restart', pool)) }, `Restart the workers of ${pool}`)));
   parts.push(more(worker.hung_ago_ms != null ? 'guide/failures.md#a-worker-hangs' : 'guide/seeing.md#workers', 'More about workers'));
   open(`Worker ${pool}/${name}`, parts);
 }

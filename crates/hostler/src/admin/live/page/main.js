@@ -2,7 +2,7 @@
 import { at, element, pageLink, say } from './elements.js';
 import { askPurge, askToken, forgetToken } from './actions.js';
 import { bytes, count, millis } from './format.js';
-import { explainWorker } from './explain.js';
+import { explainWorker, workersOf } from './explain.js';
 import { follow, onTokenWanted, tokenState, wantToken } from './stream.js';
 import * as plots from './plots.js';
 import * as pools from './pools.js';
@@ -74,7 +74,7 @@ function facts(status) {
 function notices(status) {
   const all = [];
   for (const pool of status.pools) {
-    for (const worker of (pool.workers ?? []).filter(pools.isHung)) {
+    for (const worker of workersOf(pool).filter(pools.isHung)) {
       const where = worker.stack?.[0] ? ` in ${worker.stack[0]}` : '';
       all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, 'guide/failures.md#a-worker-hangs', `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
     }

@@ -3,7 +3,7 @@ import { at, element, say } from './elements.js';
 import { Blocks } from './blocks.js';
 import { OUTCOMES, QUEUE_HEIGHT, blockAt, draw, drawSample, laneHeight, readColours } from './lanes.js';
 import { MANY, micros, several, used } from './format.js';
-import { explainWorker } from './explain.js';
+import { explainWorker, workersOf } from './explain.js';
 import { askPool } from './actions.js';
 
 /** Pictures come ten times a second. The page is this much behind, so that a block is known before it is drawn. */
@@ -66,11 +66,12 @@ export function take(frame) {
 export function takeStatus(status) {
   workers = new Map(status.pools.map((pool) => [pool.name, pool]));
   for (const [name, part] of parts) {
-    const known = workers.get(name)?.workers;
-    const there = new Set((known ?? []).map(({ index }) => String(index)));
+    const pool = workers.get(name);
+    // A spare that has stepped back has no lane.
+    const there = new Set((pool?.workers ?? []).map(({ index }) => String(index)));
     for (const lane of part.blocks.lanes.values()) lane.isKept = there.has(lane.name);
-    for (const worker of (known ?? []).filter(isHung)) part.blocks.blame(String(worker.index), clock.now - worker.hung_ago_ms * 1000);
-    part.restart.hidden = !known;
+    for (const worker of workersOf(pool).filter(isHung)) part.blocks.blame(String(worker.index), clock.now - worker.hung_ago_ms * 1000);
+    part.restart.hidden = !pool?.workers;
   }
 }
 
@@ -128,8 +129,7 @@ function labelLanes(part, lanes) {
 }
 
 function stateOf(part, lane) {
-  const pool = workers.get(part.name);
-  const known = pool?.workers?.filter(({ index }) => String(index) === lane.name) ?? [];
+  const known = workersOf(workers.get(part.name)).filter(({ index }) => String(index) === lane.name);
   const worker = known.find(({ member }) => member === lane.id) ?? known.at(-1);
   const long = [lane.streams && several(lane.streams, 'stream'), lane.tunnels && several(lane.tunnels, 'tunnel')].filter(Boolean).join(', ');
   if (worker && hangs(worker)) return { state: 'hung', kind: 'bad' };
@@ -174,7 +174,7 @@ function drawAll() {
 
 /** The names of the lanes whose worker hangs. */
 function hungIn(part) {
-  return new Set((workers.get(part.name)?.workers ?? []).filter(hangs).map(({ index }) => String(index)));
+  return new Set(workersOf(workers.get(part.name)).filter(hangs).map(({ index }) => String(index)));
 }
 
 /** What the picture shows: the blocks as they are, or as they were when it was frozen. */

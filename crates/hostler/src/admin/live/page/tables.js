@@ -1,7 +1,7 @@
 // The tables of the page: requests, refusals, workers, members, routes, cache and registrations. Knows no lanes.
 import { at, say, table } from './elements.js';
 import { bytes, count, micros, millis, percent, used } from './format.js';
-import { explainRefusal, explainWorker } from './explain.js';
+import { explainRefusal, explainWorker, workersOf } from './explain.js';
 import { isHung } from './pools.js';
 import { ask } from './stream.js';
 
@@ -65,7 +65,7 @@ function refusals(status) {
 }
 
 function workers(status) {
-  const rows = status.pools.flatMap((pool) => (pool.workers ? [...pool.workers, ...(pool.spares ?? [])].map((each) => workerRow(pool, each)) : pool.members.map((each) => memberRow(pool, each))));
+  const rows = status.pools.flatMap((pool) => (pool.workers ? workersOf(pool).map((each) => workerRow(pool, each)) : pool.members.map((each) => memberRow(pool, each))));
   table(at('workers'), [['name'], ['state'], ['slots', 'n'], ['requests', 'n'], ['memory', 'n'], ['heap', 'n'], ['loop busy', 'n'], ['loop delay p99', 'n'], ['restarts', 'n'], ['age', 'n'], ['last exit', 'name']],
     rows, 'No pool has workers or members.');
 }
