@@ -96,8 +96,8 @@ pub struct PoolFigures {
     pub members: Vec<MemberOut>,
     /// None: the pool has members, and no workers.
     pub workers: Option<Vec<WorkerFigures>>,
-    /// Spares, ready or not.
-    pub spares: usize,
+    /// The state of each spare. One that is ready serves in place of a worker.
+    pub spares: Vec<WorkerState>,
     /// A restart is under way, or ended less than a minute ago.
     pub deploying: bool,
     /// Why the last restart failed.
@@ -260,7 +260,7 @@ impl PoolFigures {
             worker_time: TimeFigures::of(&pool.times.worker_time),
             members: if pool.workers.is_none() { members(pool) } else { Vec::new() },
             workers: pool.workers.as_deref().map(|all| newest(all, place).map(WorkerFigures::of).collect()),
-            spares: pool.spares.len(),
+            spares: pool.spares.iter().map(|spare| spare.worker.state).collect(),
             deploying: rollout.is_some_and(|rollout| rollout.running.is_some())
                 || last.is_some_and(|last| last.ago < LATELY),
             failed_restart: last.filter(|last| !last.succeeded).map(|last| last.result.clone()),

@@ -137,16 +137,18 @@ fn standing(pool: &PoolFigures, found: &mut Vec<Finding>) {
         found.push(Finding::of_pool(table::POOL_PAUSED, &pool.name, &text));
     }
     let workers = pool.workers.as_deref().unwrap_or_default();
-    if !pool.asleep && !workers.is_empty() && !workers.iter().any(serves) {
+    if !pool.asleep && !workers.is_empty() && !has_server(pool) {
         let why = workers.iter().find_map(|worker| worker.last_error.as_ref().or(worker.last_exit.as_ref()));
         let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
         found.push(Finding::of_pool(table::NO_READY_WORKER, &pool.name, &format!("no worker is ready{why}")));
     }
 }
 
-/// Whether a worker is ready, or a member gets requests.
+/// Whether a worker or a spare is ready, or a member gets requests.
 fn has_server(pool: &PoolFigures) -> bool {
-    pool.workers.iter().flatten().any(serves) || pool.members.iter().any(|member| member.out.is_none())
+    pool.spares.contains(&WorkerState::Ready)
+        || pool.workers.iter().flatten().any(serves)
+        || pool.members.iter().any(|member| member.out.is_none())
 }
 
 fn serves(worker: &WorkerFigures) -> bool {

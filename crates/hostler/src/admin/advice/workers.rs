@@ -49,7 +49,9 @@ fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerHistory, found:
 
 fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
     let (name, index) = (&pool.name, worker.index);
-    let others_serve = pool.workers.iter().flatten().any(|other| other.state == WorkerState::Ready);
+    let is_ready = |other: &WorkerFigures| other.state == WorkerState::Ready;
+    let others_serve =
+        pool.spares.contains(&WorkerState::Ready) || pool.workers.iter().flatten().any(is_ready);
     if worker.crashes >= 3 && worker.state != WorkerState::Ready && others_serve {
         let why = worker.last_error.as_ref().or(worker.last_exit.as_ref());
         let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
@@ -108,7 +110,7 @@ fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found
     }
     // An app that has never worked needs no second worker.
     let died = of_pool().any(|(_, past)| past.was_ready && past.deaths.iter().any(|end| !end.recycled));
-    if workers.len() == 1 && pool.spares == 0 && died && !pool.deploying {
+    if workers.len() == 1 && pool.spares.is_empty() && died && !pool.deploying {
         let text = "the only worker died, and requests waited until it had booted again";
         found.push(Finding::of_pool(table::ONE_WORKER, name, text));
     }

@@ -183,6 +183,10 @@ pub(super) const QUEUES: &[AdviceCase] = &[
                 not_ready(scene);
                 scene.web().asleep = true;
             },
+            |scene| {
+                not_ready(scene);
+                scene.web().spares = vec![WorkerState::Ready];
+            },
         ],
     },
     AdviceCase {
@@ -252,6 +256,19 @@ pub(super) const WORKERS: &[AdviceCase] = &[
         ],
     },
     AdviceCase {
+        row: table::BOOTS_FAIL,
+        raised: |scene| {
+            not_ready(scene);
+            scene.first().crashes = 4;
+            scene.web().spares = vec![WorkerState::Ready];
+        },
+        text: "web/1 did not stay up 4 times in a row: exit code 1: no database",
+        quiet: &[|scene| {
+            not_ready(scene);
+            scene.first().crashes = 4;
+        }],
+    },
+    AdviceCase {
         row: table::HEAP_FULL,
         raised: |scene| scene.first().heap = Some(HeapUse { used: 1900 * MIB, limit: 2048 * MIB }),
         text: "web/1 uses 92 % of its heap limit 2.0 GiB: at the limit it ends",
@@ -315,7 +332,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             |scene| scene.died(&[30], None, false),
             |scene| {
                 one_worker(scene);
-                scene.web().spares = 1;
+                scene.web().spares = vec![WorkerState::Standby];
             },
             |scene| {
                 one_worker(scene);
