@@ -54,6 +54,7 @@ pub struct EndedExchange {
     pub queue_wait: Duration,
     /// As in the log.
     pub worker_time: Option<Duration>,
+    /// As in the log, but of a tunnel or a stream the time until it was open.
     pub total: Duration,
     pub ended: Instant,
 }
@@ -96,7 +97,7 @@ impl RecentExchanges {
         let (facts, timings, thread) = (&exchange.log_facts, &exchange.timings, &self.threads[thread]);
         let Some(pool) = &facts.pool else { return };
         let now = clock::now();
-        let total = now.saturating_duration_since(timings.started);
+        let total = opening(exchange).unwrap_or_else(|| now.saturating_duration_since(timings.started));
         let (seen, every) = match timings.slot_since {
             Some(_) => (&thread.seen, every),
             None => (&thread.seen_without_slot, self.every_without_slot.load(Ordering::Relaxed)),
@@ -126,6 +127,15 @@ impl RecentExchanges {
             });
         }
     }
+}
+
+/// How long the client waited until its tunnel or stream was open. For how long it was open then says nothing about how slow it was, and is
+/// often longer than any request takes. None: it was neither.
+fn opening(exchange: &Exchange) -> Option<Duration> {
+    let (facts, timings) = (&exchange.log_facts, &exchange.timings);
+    let is_lasting = facts.member_status == Some(101) || facts.stream_end.is_some();
+    let opened = timings.slot_since? + timings.slot_hold?;
+    is_lasting.then(|| opened.saturating_duration_since(timings.started))
 }
 
 #[cfg(test)]
@@ -166,6 +176,22 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         (0..3).for_each(|_| recent.note(1, &slow));
         assert_eq!(recent.take().len(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tunnel_and_a_stream_took_the_time_until_they_were_open() {
+        let (recent, opening, open) =
+            (RecentExchanges::new(1), Duration::from_millis(5), Duration::from_secs(3600));
+        recent.observe(1, 1, Duration::MAX);
+        let mut all = [(); 3].map(|()| exchange(Instant::now()));
+        all.iter_mut().for_each(|exchange| exchange.timings.slot_hold = Some(opening));
+        all[0].log_facts.member_status = Some(101);
+        all[1].log_facts.stream_end = Some("client");
+        tokio::time::advance(open).await;
+        all.iter().for_each(|exchange| recent.note(0, exchange));
+        let totals: Vec<_> = recent.take().iter().map(|ended| ended.total).collect();
+        assert_eq!(totals[..2], [opening; 2]);
+        assert!(totals[2] >= open, "a request: {totals:?}");
     }
 
     #[tokio::test(start_paused = true)]
