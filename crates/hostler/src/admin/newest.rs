@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 /// One worker of each number, the one with the highest generation: while a worker is replaced, the status lists both. A successor that waits for
 /// its first start has generation 0, so the old worker is picked until then. `place` returns the number and the generation.
-pub fn newest<W>(workers: &[W], place: impl Fn(&W) -> (usize, u64)) -> impl Iterator<Item = &W> {
+pub fn newest<'a, W: 'a>(
+    workers: impl IntoIterator<Item = &'a W>,
+    place: impl Fn(&W) -> (usize, u64),
+) -> impl Iterator<Item = &'a W> {
     let mut newest: BTreeMap<usize, (u64, &W)> = BTreeMap::new();
     for worker in workers {
         let (index, generation) = place(worker);

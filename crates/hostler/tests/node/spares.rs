@@ -1,6 +1,6 @@
 //! A spare that is always there: it serves while another worker boots, and it runs the newest code.
 
-use hostler_testkit::{eventually, run};
+use hostler_testkit::{client, eventually, run};
 use serde_json::Value;
 
 use super::proc;
@@ -51,6 +51,11 @@ async fn a_spare_serves_while_the_worker_that_died_boots() {
     let admin = site.admin().to_string();
     let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;
     assert!(table.stdout.contains("standby (spare)"), "{}", table.stdout);
+    let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+    for worker in [1, 2] {
+        let memory = format!("\nhostler_worker_resident_memory_bytes{{pool=\"app\",worker=\"{worker}\"}} ");
+        assert!(metrics.contains(&memory), "{memory}: {metrics}");
+    }
 
     site.touch("hold");
     proc::kill(worker);

@@ -212,10 +212,10 @@ fn hedges(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
 }
 
 fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
-    let supervised = || pools.iter().filter_map(|pool| pool.workers.as_ref().map(|workers| (pool, workers)));
+    let supervised = pools.iter().filter_map(|pool| pool.workers.as_ref().map(|workers| (pool, workers)));
     out.each(
         metric::WORKERS,
-        supervised().flat_map(|(pool, workers)| {
+        supervised.flat_map(|(pool, workers)| {
             WorkerState::ALL.map(|state| {
                 let all = workers.iter().chain(&pool.spares);
                 let count = all.filter(|report| report.worker.state == state).count();
@@ -251,8 +251,8 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     for (metric, pick) in figures {
         out.each(
             metric,
-            supervised().flat_map(|(pool, workers)| {
-                newest(workers, place).filter_map(move |report| {
+            pools.iter().flat_map(|pool| {
+                processes(pool).filter_map(move |report| {
                     let values: Values<'_, 2> = [(*pool.name).into(), report.worker.index.to_string().into()];
                     pick(report).map(|value| (values, value))
                 })
@@ -260,6 +260,11 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
         )?;
     }
     collections(out, pools)
+}
+
+/// The newest process of each worker, and the spares, which have the numbers after those of the workers.
+fn processes(pool: &PoolStatus) -> impl Iterator<Item = &WorkerReportView> {
+    newest(pool.workers.iter().flatten().chain(&pool.spares), place)
 }
 
 fn place(report: &WorkerReportView) -> (usize, u64) {
@@ -272,10 +277,7 @@ fn delay(report: &WorkerReportView, pick: fn(LoopDelay) -> Duration) -> Option<f
 
 /// Garbage collections by kind.
 fn collections(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
-    let workers = pools.iter().flat_map(|pool| {
-        let workers = pool.workers.as_deref().unwrap_or_default();
-        newest(workers, place).map(move |report| (pool, report))
-    });
+    let workers = pools.iter().flat_map(|pool| processes(pool).map(move |report| (pool, report)));
     let all: Vec<_> = workers
         .filter_map(|(pool, report)| report.worker.node.gc.map(|gc| (pool, report.worker.index, gc)))
         .flat_map(|(pool, index, gc)| {
