@@ -261,6 +261,22 @@ test('a spare is explained, and Drain is not offered for it', async () => {
   }
 });
 
+test('a pool without a process says that it is asleep, until a request wakes it', async () => {
+  const config = `[pools.web]\ncommand = "node ${join(folder, 'app.cjs')}"\nworkers = { min = 0, max = 1 }\n[[routes]]\nmatch = "*"\npool = "web"\n`;
+  const sleeping = await startHostler({ config });
+  const page = await browser.newPage();
+  try {
+    await page.goto(`${sleeping.admin}/`);
+    const badge = page.locator('.pool .pill', { hasText: 'asleep' });
+    await badge.waitFor();
+    assert.equal(await (await fetch(sleeping.url)).text(), 'done');
+    await badge.waitFor({ state: 'hidden' });
+  } finally {
+    await page.close();
+    await sleeping.stop();
+  }
+});
+
 test('members have no Restart button at any moment', async () => {
   const remote = await startHostler({ config: '[pools.a]\nmembers = ["127.0.0.1:20000"]\n[[routes]]\nmatch = "*"\npool = "a"\n' });
   const page = await browser.newPage();

@@ -106,7 +106,8 @@ function label(part) {
   const more = pool.more_lanes > 0 ? `, ${several(pool.more_lanes, 'member')} not shown` : '';
   const held = slots >= MANY ? `${several(inUse, 'slot')} in use` : `${inUse} of ${several(slots, 'slot')} in use`;
   say(part.figures, `${held}, ${pool.queue} waiting (limit ${pool.limit})${more}`);
-  const [text, kind] = pool.overloaded ? ['overloaded', 'bad'] : pool.paused ? ['paused', 'warn'] : ['', ''];
+  const isAsleep = workers.get(part.name)?.asleep;
+  const [text, kind] = pool.overloaded ? ['overloaded', 'bad'] : pool.paused ? ['paused', 'warn'] : [isAsleep ? 'asleep' : '', ''];
   part.badge.hidden = !text;
   part.badge.className = `pill ${kind}`;
   say(part.badge, text);
