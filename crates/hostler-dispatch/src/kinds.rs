@@ -1,7 +1,10 @@
 //! How long requests of one kind hold a slot, as measured. Knows no queue, and not what a kind is.
 
+use std::hash::BuildHasher;
 use std::num::NonZeroU64;
 use std::time::Duration;
+
+use foldhash::fast::FixedState;
 
 /// Different kinds may share an entry. Then they share an average.
 const ENTRIES: usize = 64;
@@ -18,6 +21,11 @@ impl WorkKind {
     /// The kind with this key. Kinds that share an entry have one average.
     pub fn of(key: u64) -> Self {
         Self(NonZeroU64::new(key).unwrap_or(NonZeroU64::MAX))
+    }
+
+    /// The kind with this name. Equal names are one kind, wherever they are in memory.
+    pub fn named(name: &str) -> Self {
+        Self::of(FixedState::default().hash_one(name))
     }
 
     fn entry(self) -> usize {

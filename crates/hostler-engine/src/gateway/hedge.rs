@@ -109,7 +109,7 @@ fn may_be_sent_twice(exchange: &Exchange) -> bool {
 fn claim(route: &Route, target: &PoolTarget, exchange: &mut Exchange) -> Claim {
     Claim {
         priority: route.priority,
-        kind: exchange.log_facts.route.as_ref().map(|route| WorkKind::of(route.as_ptr().addr() as u64)),
+        kind: exchange.log_facts.route.as_deref().map(WorkKind::named),
         fair: target.fair.as_ref().map(|fair| fair.of(exchange)),
         ..Claim::default()
     }

@@ -135,8 +135,8 @@ impl<'a> QueueWait<'a> {
             deadline: Some(self.limit_for(self.target.queue_timeout, exchange, asked)),
             long_lived: stream::expected(exchange),
             preference: self.preference,
-            // All requests of a route share its pattern.
-            kind: exchange.log_facts.route.as_ref().map(|route| WorkKind::of(route.as_ptr().addr() as u64)),
+            // By the name of the route: a reload makes routes anew, and their costs are still known.
+            kind: exchange.log_facts.route.as_deref().map(WorkKind::named),
             expected: target.costs.as_ref().and_then(|costs| costs.of(exchange)),
             fair: target.fair.as_ref().map(|fair| fair.of(exchange)),
         };

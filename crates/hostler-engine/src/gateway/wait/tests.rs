@@ -1,5 +1,8 @@
 //! How long a request waits for a slot, and why it is refused.
 
+use std::collections::HashSet;
+
+use hostler_dispatch::OccupancyLimits;
 use hostler_wire::Address;
 use tokio::time::sleep_until;
 
@@ -163,4 +166,24 @@ async fn a_wait_for_a_turn_counts_against_the_time_for_a_slot() {
     assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
     let waited = began.elapsed();
     assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_one_route_are_of_one_kind_before_and_after_a_reload() {
+    let target = target();
+    // A reload makes each route anew: its name is equal, and lies at another address.
+    let wait = async |route: &str| {
+        let mut exchange = exchange();
+        exchange.log_facts.route = Some(route.into());
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        queue_wait.slot(&mut exchange, &mut NoClient).await.map(drop)
+    };
+    let kinds = async {
+        let limits = OccupancyLimits { waiting: 3, members: 0, slots: 0 };
+        let waiting = target.pool.occupancy(limits, |_| ()).waiting;
+        assert_eq!(waiting.len(), 3);
+        waiting.iter().map(|request| request.kind).collect::<HashSet<_>>()
+    };
+    let (.., kinds) = tokio::join!(wait("a/*"), wait("a/*"), wait("b/*"), kinds);
+    assert_eq!(kinds.len(), 2);
 }

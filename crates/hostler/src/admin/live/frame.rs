@@ -225,12 +225,7 @@ impl RouteNames {
 /// The names of the configured routes by the kind of their requests.
 pub(super) fn routes_by_kind(sources: &Sources) -> HashMap<WorkKind, Arc<str>> {
     let routes = sources.routes.load();
-    routes.iter().map(|route| (kind_of(&route.pattern), route.pattern.clone())).collect()
-}
-
-/// All requests of a route share its pattern, and the gateway makes the kind of its address.
-fn kind_of(pattern: &Arc<str>) -> WorkKind {
-    WorkKind::of(pattern.as_ptr().addr() as u64)
+    routes.iter().map(|route| (WorkKind::named(&route.pattern), route.pattern.clone())).collect()
 }
 
 pub(super) fn micros(later: Instant, earlier: Instant) -> u64 {
