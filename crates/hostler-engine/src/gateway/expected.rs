@@ -147,7 +147,8 @@ fn named(word: &[u8]) -> &[u8] {
 }
 
 fn has_query(exchange: &Exchange) -> bool {
-    exchange.target().len() > exchange.path().len()
+    // Of the client's target, as the path is: a rewrite may have made it shorter or longer.
+    exchange.head.target().len() > exchange.path().len()
 }
 
 /// The shape in words.
@@ -176,6 +177,22 @@ mod tests {
         let head = format!("{} /blog/x HTTP/1.1\r\nHost: a\r\n\r\n", "M".repeat(5000));
         exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
         assert_eq!(words(&exchange), "* /blog/x");
+    }
+
+    #[tokio::test]
+    async fn a_rewrite_does_not_hide_whether_there_is_a_query() {
+        for (target, rewritten, expected) in [
+            ("/api/x?a", "/x?a", "GET /api/x?"),
+            ("/api/x", "/x", "GET /api/x"),
+            ("/x", "/tenants/a/x", "GET /x"),
+            ("/x?a", "/tenants/a/x?a", "GET /x?"),
+        ] {
+            let mut exchange = exchange();
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+            exchange.rewritten = Some(rewritten.as_bytes().into());
+            assert_eq!(words(&exchange), expected);
+        }
     }
 
     #[test]
