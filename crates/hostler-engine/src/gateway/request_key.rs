@@ -8,11 +8,16 @@ use std::sync::Arc;
 
 use hostler_config::FairBy;
 use hostler_wire::Fields;
+use percent_encoding::percent_decode;
 
 use super::crawler::{self, NamesOfNetworks};
 use super::field_lines;
 use super::sticky::cookies;
 use crate::exchange::{Exchange, KeyName, KeyWords};
+
+/// Fields that have one value. Of several lines, Node.js gives the app the first one. If the others counted, a client with one valid key would
+/// have a new key for each second line that it makes up.
+const ONE_VALUE: [&str; 5] = ["authorization", "proxy-authorization", "user-agent", "referer", "from"];
 
 /// Which addresses are one client: the prefix lengths of their networks.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +62,7 @@ pub(super) enum KeyPart<'a> {
     /// A crawler whose network came under another name before, if no other entry of the list fits the request.
     OtherCrawlers,
     Header(&'a Arc<str>, Cow<'a, [u8]>),
-    Cookie(&'a Arc<str>, &'a [u8]),
+    Cookie(&'a Arc<str>, Cow<'a, [u8]>),
     /// No entry of the list fits the request.
     None,
 }
@@ -100,7 +105,7 @@ impl RequestKeys {
             }
             FairBy::Header(name) => header(fields, name).map(|value| KeyPart::Header(name, value)),
             FairBy::Cookie(name) => {
-                let mut values = cookies(fields, name).filter(|value| !value.is_empty());
+                let mut values = cookies(fields, name).map(cookie).filter(|value| !value.is_empty());
                 values.next().map(|value| KeyPart::Cookie(name, value))
             }
         };
@@ -137,10 +142,17 @@ fn names(by: &[FairBy], known: Option<&Arc<NamesOfNetworks>>) -> Option<Arc<Name
 fn header<'a>(fields: &'a Fields, name: &'a str) -> Option<Cow<'a, [u8]>> {
     let mut lines = fields.values(name);
     let first = lines.next()?;
-    if lines.next().is_none() {
+    let has_one_value = || ONE_VALUE.iter().any(|one| one.eq_ignore_ascii_case(name));
+    if lines.next().is_none() || has_one_value() {
         return Some(first).filter(|value| !value.is_empty()).map(Cow::Borrowed);
     }
     let mut value = Vec::new();
     field_lines::join(fields, name, &mut value);
     fields.values(name).any(|line| !line.is_empty()).then_some(Cow::Owned(value))
+}
+
+/// The value of a cookie as apps read it. Written in another way, it is the same key.
+fn cookie(written: &[u8]) -> Cow<'_, [u8]> {
+    let inner = written.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    percent_decode(inner.unwrap_or(written)).into()
 }

@@ -256,6 +256,19 @@ async fn an_empty_field_is_none_and_several_lines_are_one_value() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_value_has_one_bucket_however_its_client_writes_it() {
+    let limits = [limiter(&rule(10, &["header:Authorization", "cookie:session"]))];
+    assert_eq!(passing(&limits, "192.0.2.1", "Authorization: Bearer one\r\n"), 10);
+    assert_eq!(passing(&limits, "192.0.2.1", "Authorization: Bearer one\r\nAuthorization: x\r\n"), 0);
+    assert_eq!(passing(&limits, "192.0.2.1", "Cookie: session=abc\r\n"), 10);
+    for cookie in ["session=%61bc", "session=\"abc\"", "session= abc", "session =abc", "a=1; session=ab%63 "]
+    {
+        assert_eq!(passing(&limits, "192.0.2.1", &format!("Cookie: {cookie}\r\n")), 0, "{cookie}");
+    }
+    assert_eq!(passing(&limits, "192.0.2.1", "Cookie: session=abd\r\n"), 10);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reload_that_does_not_change_the_rule_keeps_the_buckets() {
     let first = limiter(&rule(10, &["client"]));
     assert_eq!(passing(std::slice::from_ref(&first), "192.0.2.1", ""), 10);

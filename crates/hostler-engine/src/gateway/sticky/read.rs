@@ -48,10 +48,14 @@ pub(super) fn parameter<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     values.next().filter(|value| !value.is_empty())
 }
 
-/// The values of all cookies with this name. Browsers send the one with the longest path first.
+/// The values of all cookies with this name. Browsers send the one with the longest path first. Spaces around a name or a value do not count:
+/// apps leave them out.
 pub(in crate::gateway) fn cookies<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let pairs = fields.all(Name::Cookie).flat_map(|line| line.split(|&byte| byte == b';'));
-    pairs.filter_map(move |pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    pairs.filter_map(move |pair| {
+        let end = memchr::memchr(b'=', pair)?;
+        (pair[..end].trim_ascii() == name.as_bytes()).then(|| pair[end + 1..].trim_ascii())
+    })
 }
 
 #[cfg(test)]
@@ -102,11 +106,11 @@ mod tests {
     #[test]
     fn cookies_are_found_by_their_whole_name() {
         let mut head = RequestHead::default();
-        let text = "GET / HTTP/1.1\r\nHost: a\r\nCookie: xa=0; a=1;b=2\r\ncookie: a=3; a_b=4\r\n\r\n";
+        let text = "GET / HTTP/1.1\r\nHost: a\r\nCookie: xa=0; a=1;b=2\r\ncookie: a=3; a_b=4; b = 5\r\n\r\n";
         head.parse(text.as_bytes(), &Limits::default()).unwrap();
         let found = |name| cookies(&head.fields, name).map(String::from_utf8_lossy).collect::<Vec<_>>();
         assert_eq!(found("a"), ["1", "3"]);
-        assert_eq!(found("b"), ["2"]);
+        assert_eq!(found("b"), ["2", "5"]);
         assert!(found("c").is_empty());
     }
 }
