@@ -177,8 +177,7 @@ impl Shard {
             return self.refuse_client_beyond_limit(stream, origin, kind, over, open);
         }
         if !crowded && settings.begins_with_request(&origin, kind) {
-            let idle = IdleConnection::new(stream.into(), settings, &self);
-            tokio::spawn(Clocked::new(self.serve_http1(idle, origin, open)));
+            tokio::spawn(Clocked::new(self.serve_http1(stream.into(), settings, origin, open)));
             return;
         }
         tokio::spawn(async move {
@@ -192,36 +191,40 @@ impl Shard {
                 tokio::spawn(self.serve_http2(ready, Vec::new(), open));
             } else {
                 let ReadyConnection { stream, settings, origin, .. } = ready;
-                let idle = IdleConnection::new(stream, settings, &self);
-                tokio::spawn(Clocked::new(self.serve_http1(idle, origin, open)));
+                tokio::spawn(Clocked::new(self.serve_http1(stream, settings, origin, open)));
             }
         });
     }
 
-    /// Serves a connection until it closes or leaves HTTP/1.1. Returns the future of its task, which is small: most connections are idle.
-    async fn serve_http1(
+    /// Serves a connection until it closes or leaves HTTP/1.1. Returns the future of its task, which is small: most connections are idle. An
+    /// `async fn` would hold each argument twice.
+    fn serve_http1(
         self: Arc<Self>,
-        mut idle: IdleConnection,
+        stream: Stream,
+        settings: Arc<Settings>,
         origin: ConnectionOrigin,
         open: OpenConnection,
-    ) {
-        loop {
-            let Some(first) = idle.first_bytes(&self).await else {
-                idle.stream.say_end();
-                break;
-            };
-            match Box::pin(self.serve_requests(idle, first, &origin)).await {
-                AfterHttp1::Nothing => break,
-                AfterHttp1::Idle(again) => idle = again,
-                AfterHttp1::Tunnel(tunnel) => return tunnel.spawn(self, open),
-                // A new task, because this one is as large as HTTP/1.1 needs it.
-                AfterHttp1::Http2(stream, settings, read) => {
-                    let ready = ReadyConnection { stream, settings, origin, http2: true };
-                    return drop(tokio::spawn(self.serve_http2(ready, read, open)));
+    ) -> impl Future<Output = ()> {
+        let mut idle = IdleConnection::new(stream, settings, &self);
+        async move {
+            loop {
+                let Some(first) = idle.first_bytes(&self).await else {
+                    idle.stream.say_end();
+                    break;
+                };
+                match Box::pin(self.serve_requests(idle, first, &origin)).await {
+                    AfterHttp1::Nothing => break,
+                    AfterHttp1::Idle(again) => idle = again,
+                    AfterHttp1::Tunnel(tunnel) => return tunnel.spawn(self, open),
+                    // A new task, because this one is as large as HTTP/1.1 needs it.
+                    AfterHttp1::Http2(stream, settings, read) => {
+                        let ready = ReadyConnection { stream, settings, origin, http2: true };
+                        return drop(tokio::spawn(self.serve_http2(ready, read, open)));
+                    }
                 }
             }
+            drop(open);
         }
-        drop(open);
     }
 
     /// Serves the requests of a connection one after another, until it is idle, closes or leaves HTTP/1.1. `first`: bytes that were read.

@@ -107,17 +107,20 @@ enum ConnectionPhase {
 }
 
 impl Shard {
-    /// Serves an HTTP/2 connection until it ends. `read`: the bytes that were read already, from the preface on.
-    pub(super) async fn serve_http2(
+    /// Serves an HTTP/2 connection until it ends. `read`: the bytes that were read already, from the preface on. Returns the future of its task.
+    /// An `async fn` would hold the arguments for as long as the connection is open.
+    pub(super) fn serve_http2(
         self: Arc<Self>,
         ready: ReadyConnection,
         read: Vec<u8>,
         open: OpenConnection,
-    ) {
+    ) -> impl Future<Output = ()> {
         // Boxed, so that the task of the connection does not need this memory later.
         let begun = Box::pin(self.begin_http2(ready, read, open));
-        let Some(mut session) = begun.await else { return };
-        poll_fn(|cx| session.poll(cx)).await;
+        async move {
+            let Some(mut session) = begun.await else { return };
+            poll_fn(|cx| session.poll(cx)).await;
+        }
     }
 
     async fn begin_http2(
