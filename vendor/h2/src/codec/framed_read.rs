@@ -43,7 +43,8 @@ struct FrameDecoder {
     /// Replaces `max_continuation_frames` if it is set.
     fixed_max_continuation_frames: Option<usize>,
 
-    partial: Option<Partial>,
+    /// Boxed, because few heads come in several frames.
+    partial: Option<Box<Partial>>,
 }
 
 /// Partially loaded headers frame
@@ -243,11 +244,11 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
             } else {
                 tracing::trace!("loaded partial header block");
                 // Defer returning the frame
-                decoder.partial = Some(Partial {
+                decoder.partial = Some(Box::new(Partial {
                     frame: Continuable::$frame(frame),
                     buf: payload,
                     continuation_frames_count: 0,
-                });
+                }));
 
                 return Ok(None);
             }
