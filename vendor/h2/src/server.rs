@@ -574,7 +574,8 @@ where
 
     /// Frees the memory that a connection without streams does not need: its
     /// empty buffers and tables. They are allocated again when a frame comes or
-    /// is to be sent.
+    /// is to be sent. The HPACK table of the responses is emptied, and the next
+    /// response tells the peer so (RFC 7541 section 4.2).
     ///
     /// The next call of [`Connection::poll_accept`] allocates the read buffer
     /// again, even if there is nothing to read. So poll the stream below for its

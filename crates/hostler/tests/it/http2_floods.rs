@@ -4,6 +4,7 @@ use hostler_testkit::{
     Frame, FrameClient, Site, block, client, eventually, frame_client, ok, upstream, within,
 };
 
+use crate::idle_memory::EMPTIED_TABLE;
 use crate::{http2, in_front_of};
 
 const CALM: u32 = 11;
@@ -116,6 +117,11 @@ const STATUS_200: &[u8] = &[0x88];
 /// `:status: 431`, its value in Huffman's code.
 const STATUS_431: &[u8] = &[0x48, 0x83, 0x69, 0x90, 0xff];
 
+/// Whether a head begins with this status. On a connection that was silent for a second, the sizes of the emptied table come before it.
+fn has_status(head: &Frame, status: &[u8]) -> bool {
+    head.payload.strip_prefix(EMPTIED_TABLE).unwrap_or(&head.payload).starts_with(status)
+}
+
 #[tokio::test]
 async fn a_head_in_the_allowed_number_of_frames_is_accepted() {
     let app = upstream().start().await;
@@ -130,7 +136,7 @@ async fn a_head_in_the_allowed_number_of_frames_is_accepted() {
             client.send(&in_pieces(stream, &get_with(bytes), continuations)).await;
             let answer = client.next_of(Frame::HEADERS).await;
             assert_eq!(answer.stream, stream);
-            assert!(answer.payload.starts_with(STATUS_200), "{bytes} bytes in {continuations}: {answer:?}");
+            assert!(has_status(&answer, STATUS_200), "{bytes} bytes in {continuations}: {answer:?}");
             stream += 2;
         }
     }
@@ -148,7 +154,7 @@ async fn a_too_long_head_in_frames_is_refused_and_too_many_frames_end_the_connec
         let mut client = frame_client(site.address()).await;
         client.send(&in_pieces(1, &get_with(bytes), 32)).await;
         let answer = client.next_of(Frame::HEADERS).await;
-        assert!(answer.payload.starts_with(STATUS_431), "{bytes}: {answer:?}");
+        assert!(has_status(&answer, STATUS_431), "{bytes}: {answer:?}");
         // The connection can be used for another request.
         client
             .send(&[Frame::request(
@@ -156,7 +162,7 @@ async fn a_too_long_head_in_frames_is_refused_and_too_many_frames_end_the_connec
                 &[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")],
             )])
             .await;
-        assert_eq!(client.next_of(Frame::HEADERS).await.payload[0], STATUS_200[0]);
+        assert!(has_status(&client.next_of(Frame::HEADERS).await, STATUS_200));
     }
     site.refusal("header_too_large").await;
     let mut client = frame_client(site.address()).await;

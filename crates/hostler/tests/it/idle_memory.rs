@@ -1,10 +1,13 @@
 //! Idle connections: they give back the memory of their last request, serve the next one all the same, and leave none when they close. Also
 //! what stays of frames.
 
+use std::time::Duration;
+
 use hostler_testkit::{
     Client, Frame, FrameClient, Site, authority, block, eventually, frame_client, indexed_block, tls_clients,
     upstream,
 };
+use tokio::time::timeout;
 
 use crate::in_front_of;
 use crate::tls::{ONE, started};
@@ -108,6 +111,32 @@ async fn an_idle_http2_connection_gives_its_buffers_back_and_serves_its_next_req
     }
     assert_eq!(app.requests().len(), 3 * CONNECTIONS);
     assert!(app.requests().iter().all(|seen| seen.target() == "/first"));
+}
+
+/// What tells a client that the table of the responses was emptied: its maximum size is 0, and then 4096 (RFC 7541 section 6.3).
+pub(super) const EMPTIED_TABLE: &[u8] = &[0x20, 0x3f, 0xe1, 0x1f];
+
+/// The encoded head of the response to a request, before which the connection was silent for longer than a second.
+async fn head_after_silence(client: &mut FrameClient, stream: u32) -> Vec<u8> {
+    while let Ok(Some(_)) = timeout(Duration::from_millis(1500), client.next()).await {}
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.test")];
+    client.send(&[Frame::request(stream, &fields)]).await;
+    client.next_of(Frame::HEADERS).await.payload
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_empties_the_table_of_its_responses_and_says_so() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let (mut client, mut stream) = (frame_client(site.address()).await, 1);
+    let first = head_after_silence(&mut client, stream).await;
+    assert!(!first.starts_with(EMPTIED_TABLE), "nothing was in it: {first:?}");
+    eventually("an emptied table", async || {
+        stream += 2;
+        let head = head_after_silence(&mut client, stream).await;
+        head.starts_with(EMPTIED_TABLE).then_some(())
+    })
+    .await;
 }
 
 /// A client whose table has the paths of 100 requests: 40 bytes each, in frames of 15,000.

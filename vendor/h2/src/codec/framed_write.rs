@@ -352,13 +352,13 @@ impl<T, B> FramedWrite<T, B> {
         self.encoder.hpack.update_max_size(val);
     }
 
-    /// Frees the write buffer if nothing is to be written. The next frame
-    /// allocates it again. Returns whether nothing is to be written.
+    /// Frees the write buffer and the HPACK table if nothing is to be written. The
+    /// next frame allocates them again. Returns whether nothing is to be written.
     pub(super) fn release_buffer(&mut self) -> bool {
         let idle = self.encoder.next.is_none() && !self.encoder.buf.has_remaining();
         if idle {
             self.encoder.buf = Cursor::new(BytesMut::new());
-            self.encoder.hpack.release_scratch();
+            self.encoder.hpack.release_memory();
         }
         idle
     }

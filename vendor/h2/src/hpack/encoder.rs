@@ -62,9 +62,19 @@ impl Encoder {
         self.scratch = scratch;
     }
 
-    /// Frees the reusable buffer. The next header block allocates it again.
-    pub(crate) fn release_scratch(&mut self) {
+    /// Frees the reusable buffer and the table. The next header block allocates
+    /// them again, and tells the peer first that the table is empty.
+    pub(crate) fn release_memory(&mut self) {
         self.scratch = BytesMut::new();
+        if self.table.is_empty() {
+            return;
+        }
+        let max = match self.size_update {
+            Some(SizeUpdate::One(max)) | Some(SizeUpdate::Two(_, max)) => max,
+            None => self.table.max_size(),
+        };
+        self.table = Table::new(self.table.max_size(), 0);
+        self.size_update = Some(SizeUpdate::Two(0, max));
     }
 
     /// Queues a max size update.
@@ -732,6 +742,24 @@ mod test {
         let mut dst = BytesMut::with_capacity(6);
         encoder.encode_size_updates(&mut dst);
         assert_eq!([63, 225, 129, 148, 144, 7], &dst[..]);
+    }
+
+    #[test]
+    fn test_released_table_is_announced_as_empty() {
+        let mut encoder = Encoder::default();
+        encoder.release_memory();
+        let first = encode(&mut encoder, vec![header("foo", "hello")]);
+        assert_eq!(0x40, first[0]);
+
+        encoder.release_memory();
+        assert_eq!(encoder.table.len(), 0);
+
+        let res = encode(&mut encoder, vec![header("foo", "hello")]);
+        assert_eq!([0x20, 63, 225, 31], &res[..4]);
+        assert_eq!(&first[..], &res[4..]);
+
+        let res = encode(&mut encoder, vec![header("foo", "hello")]);
+        assert_eq!([0x80 | 62], *res);
     }
 
     #[test]

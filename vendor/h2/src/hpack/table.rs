@@ -105,6 +105,11 @@ impl Table {
         self.max_size
     }
 
+    /// Returns whether no header is in the table
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// Gets the header stored in the table
     pub fn resolve<'a>(&'a self, index: &'a Index) -> &'a Header {
         use self::Index::*;

@@ -169,7 +169,6 @@ where
         })
     }
 
-    /// Count a refused stream toward the local error reset limit.
     /// Frees the tables of streams and frames that are empty.
     pub fn release_memory(&mut self) {
         let mut me = self.inner.lock().unwrap();
@@ -178,6 +177,7 @@ where
         self.send_buffer.inner.lock().unwrap().release_memory();
     }
 
+    /// Count a refused stream toward the local error reset limit.
     pub fn count_pending_refusal(&mut self) -> Result<(), Error> {
         let mut me = self.inner.lock().unwrap();
         if !me.counts.can_inc_num_local_error_resets() {
