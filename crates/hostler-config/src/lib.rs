@@ -62,17 +62,22 @@ const MOST_ERRORS: usize = 100;
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, |_, _| {})
+    load_and(invocation, true, |_, _| {})
 }
 
-/// As [`load`], and refuses pools whose program or script is not there or may not be used.
+/// As [`load`], for a process that serves nothing yet, and refuses pools whose program or script is not there or may not be used.
 pub fn load_to_run(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, |resolver, config| resolver.check_programs(config))
+    load_and(invocation, false, |resolver, config| resolver.check_programs(config))
+}
+
+/// As [`load_to_run`], for a process that serves requests meanwhile.
+pub fn load_to_reload(invocation: &Invocation) -> Result<Config, ConfigErrors> {
+    load_and(invocation, true, |resolver, config| resolver.check_programs(config))
 }
 
 /// As [`load_to_run`], and refuses places where a start could not make its files. A start tries that itself.
 pub fn load_to_check(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, |resolver, config| {
+    load_and(invocation, false, |resolver, config| {
         resolver.check_programs(config);
         resolver.check_places(config);
     })
@@ -80,6 +85,7 @@ pub fn load_to_check(invocation: &Invocation) -> Result<Config, ConfigErrors> {
 
 fn load_and(
     invocation: &Invocation,
+    serves: bool,
     check: impl FnOnce(&mut Resolver<'_>, &Config),
 ) -> Result<Config, ConfigErrors> {
     let mut report = Report::default();
@@ -87,7 +93,7 @@ fn load_and(
         let folder = folder_of(invocation);
         let load_context = &invocation.load_context;
         let mut resolver =
-            Resolver { document: &document, load_context, folder: &folder, report: &mut report };
+            Resolver { document: &document, load_context, folder: &folder, serves, report: &mut report };
         let config = resolver.config(file, invocation.file.clone());
         check(&mut resolver, &config);
         config
@@ -138,6 +144,7 @@ fn admin_settings(invocation: &Invocation, mut document: Document) -> Result<Adm
         document: &document,
         load_context: &invocation.load_context,
         folder: &folder,
+        serves: false,
         report: &mut report,
     };
     let admin = resolver.admin_address(&KeyPath::of("server.admin"), &server.admin, &[]);

@@ -12,13 +12,14 @@ use crate::resolved::Geo;
 
 impl Resolver<'_> {
     /// The meaning of `[geo]`. `None` if it is not written. A reload looks at the databases while requests are served, so it looks at copies:
-    /// a program that writes into a mapped file would end Hostler.
+    /// a program that writes into a mapped file would end Hostler. A start makes its copies after this look, and to copy twice takes too long.
     pub(super) fn geo(&mut self, written: Option<&file::Geo>, temp_dir: &Path) -> Option<Geo> {
         let written = written?;
         let section = KeyPath::of("geo");
         let databases = self.data_files(&section, "databases", &written.databases);
+        let mapping = if self.serves { Mapping::Copy(temp_dir) } else { Mapping::InPlace };
         if databases.len() == written.databases.0.len()
-            && let Err(error) = GeoDatabases::open(&databases, Mapping::Copy(temp_dir))
+            && let Err(error) = GeoDatabases::open(&databases, mapping)
         {
             let index = databases.iter().position(|path| path == error.path()).unwrap_or(0);
             self.refuse(&self.item(&section.key("databases"), index), error);

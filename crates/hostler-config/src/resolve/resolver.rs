@@ -19,6 +19,8 @@ pub struct Resolver<'a> {
     pub load_context: &'a LoadContext,
     /// The folder of the file. Relative paths start here.
     pub folder: &'a Path,
+    /// This process serves requests meanwhile, so nothing may end it.
+    pub serves: bool,
     /// Where errors go. After an error, returned values are never used.
     pub report: &'a mut Report,
 }

@@ -65,7 +65,7 @@ async fn change_log(
 /// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
-    let loaded = tokio::task::spawn_blocking(move || config::load_to_run(&invocation)).await;
+    let loaded = tokio::task::spawn_blocking(move || config::load_to_reload(&invocation)).await;
     loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
 }
 
