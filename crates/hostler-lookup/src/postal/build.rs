@@ -38,9 +38,14 @@ impl Strings {
     }
 
     fn text(&self, at: u32) -> &str {
+        std::str::from_utf8(self.bytes_of(at)).unwrap_or_default()
+    }
+
+    /// The bytes of a text. They have the order of the texts, and a sort need not check each time that they are UTF-8.
+    fn bytes_of(&self, at: u32) -> &[u8] {
         let at = at as usize;
         let length = usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]));
-        std::str::from_utf8(&self.bytes[at + 2..at + 2 + length]).unwrap_or_default()
+        &self.bytes[at + 2..at + 2 + length]
     }
 }
 
@@ -181,7 +186,7 @@ impl Builder {
     fn order_rows(&mut self) {
         let strings = &self.strings;
         self.rows.sort_by(|a, b| {
-            let by_code = || strings.text(a.key).cmp(strings.text(b.key));
+            let by_code = || strings.bytes_of(a.key).cmp(strings.bytes_of(b.key));
             a.country.cmp(&b.country).then_with(by_code).then(a.is_military.cmp(&b.is_military))
         });
         // A military post is removed if a place has its code. A duplicate is removed too.
@@ -205,7 +210,7 @@ impl Builder {
         let row = |at: u32| &self.rows[at as usize];
         order.sort_by(|a, b| {
             let (a, b) = (row(*a), row(*b));
-            let by_name = || self.strings.text(a.city_key).cmp(self.strings.text(b.city_key));
+            let by_name = || self.strings.bytes_of(a.city_key).cmp(self.strings.bytes_of(b.city_key));
             a.region.cmp(&b.region).then_with(by_name)
         });
         let mut cities: Vec<[u32; 5]> = Vec::new();
@@ -244,7 +249,8 @@ impl Builder {
             let starts = std::iter::once(0).chain(name.match_indices(' ').map(|(space, _)| space + 1));
             words.extend(starts.map(|start| (country, [at as u32, start as u32])));
         }
-        let rest = |[city, start]: [u32; 2]| &self.strings.text(cities[city as usize][2])[start as usize..];
+        let rest =
+            |[city, start]: [u32; 2]| &self.strings.bytes_of(cities[city as usize][2])[start as usize..];
         words.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1))));
         words
     }
