@@ -68,12 +68,14 @@ pub(super) struct MeteredIo {
     /// How many streams may be open at the same time.
     max_streams: u32,
     signals: Arc<ConnectionSignals>,
+    /// The thread's deadlines. Those below are made when they are needed: an idle connection has none of them.
+    sweep: Sweep,
     /// The deadline for the end of a head. After the shutdown: for the client to close.
-    slow: Deadline,
+    slow: Option<Deadline>,
     header_timeout: Duration,
     linger_timeout: Duration,
-    /// The deadline for the client to take some bytes.
-    stalled: Deadline,
+    /// The deadline for the client to take some bytes. None while no bytes wait in the socket.
+    stalled: Option<Deadline>,
     send_timeout: Duration,
     /// How fast the client reads, and how many bytes it had taken at the last check.
     pace: TransferRate,
@@ -100,10 +102,11 @@ impl MeteredIo {
             meter: FloodMeter::new(settings.limits.max_size),
             max_streams: settings.http2.max_streams,
             signals,
-            slow,
+            sweep: sweep.clone(),
+            slow: Some(slow),
             header_timeout: settings.header_timeout,
             linger_timeout: settings.linger_timeout,
-            stalled: sweep.deadline(),
+            stalled: None,
             send_timeout: settings.send_limits.send_timeout,
             pace: TransferRate::default(),
             taken: 0,
@@ -121,11 +124,15 @@ impl MeteredIo {
             return false;
         }
         if !self.meter.is_inside_head() {
-            self.slow.clear();
-        } else if !self.slow.is_set() {
-            self.slow.set_after(self.header_timeout);
+            self.slow = None;
+        } else if self.slow.is_none() {
+            self.set_slow_after(self.header_timeout);
         }
         true
+    }
+
+    fn set_slow_after(&mut self, period: Duration) {
+        self.slow.get_or_insert_with(|| self.sweep.deadline()).set_after(period);
     }
 
     /// Reads the early bytes, and then from the client.
@@ -145,7 +152,7 @@ impl MeteredIo {
 
     /// Whether bytes wait in the socket for the client. It has `send_timeout` to take some of them.
     pub fn is_blocked(&self) -> bool {
-        self.stalled.is_set()
+        self.stalled.is_some()
     }
 
     /// Waits for bytes while `h2` has no buffer to read them into. It reads them next.
@@ -164,7 +171,7 @@ impl MeteredIo {
 
     /// Ends the connection if a head is not complete in time.
     fn poll_slow(&mut self, cx: &mut Context<'_>) {
-        if self.slow.is_set() && self.slow.poll_due(cx).is_ready() {
+        if self.slow.as_ref().is_some_and(|slow| slow.poll_due(cx).is_ready()) {
             self.signals.set_flood(Flood::SlowHead);
         }
     }
@@ -179,15 +186,17 @@ impl MeteredIo {
         let moved = taken - std::mem::replace(&mut self.taken, taken);
         let mut slow = None;
         if moved > 0 {
-            self.stalled.clear();
-            let now = self.stalled.sweep().millis();
+            self.stalled = None;
+            let now = self.sweep.millis();
             if !self.pace.has_moved(moved, now, self.min_send_rate) {
                 slow = Some(Slow::TooSlow);
             }
         }
         if written.is_pending() {
-            self.pace.wait(self.stalled.sweep().millis());
-            if self.stalled.poll_stalled(cx, self.send_timeout).is_ready() {
+            // Made first: without any deadline, the clock of the sweep stands still.
+            let stalled = self.stalled.get_or_insert_with(|| self.sweep.deadline());
+            self.pace.wait(self.sweep.millis());
+            if stalled.poll_stalled(cx, self.send_timeout).is_ready() {
                 slow = Some(Slow::Stalled);
             }
         }
@@ -244,13 +253,15 @@ impl AsyncWrite for MeteredIo {
         if !this.closed {
             ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
             this.closed = true;
-            this.slow.set_after(this.linger_timeout);
+            this.set_slow_after(this.linger_timeout);
         }
         loop {
             match read_some(&mut this.stream, cx, usize::MAX, <[u8]>::len) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(_) => return Poll::Ready(Ok(())),
-                Poll::Pending => return this.slow.poll_due(cx).map(Ok),
+                Poll::Pending => {
+                    return this.slow.as_ref().map_or(Poll::Pending, |slow| slow.poll_due(cx).map(Ok));
+                }
             }
         }
     }
