@@ -193,7 +193,7 @@ impl Http2Connection {
     /// too old.
     fn is_of_use(&mut self, max_age: Option<Duration>) -> bool {
         let ready = self.requests.poll_ready(&mut Context::from_waker(Waker::noop()));
-        let is_open = !matches!(ready, Poll::Ready(Err(_)));
+        let is_open = !matches!(ready, Poll::Ready(Err(_))) && !self.heard.takes_no_more();
         is_open && (self.most_streams(max_age) > 0 || lock(&self.load).streams > 0)
     }
 
@@ -449,6 +449,16 @@ mod tests {
         permits.truncate(1);
         permits.push(permit().await);
         assert_eq!(lock(&all.open()[0].load).streams, 2, "there is room again");
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_member_takes_no_more_gets_no_new_streams() {
+        let (connector, all) = (member().await, Http2Connections::new(None));
+        let first = permit_of(&all, &connector, BodyNeed::Nothing).await;
+        first.heard.note_failed_write();
+        let second = permit_of(&all, &connector, BodyNeed::Nothing).await;
+        assert!(!Arc::ptr_eq(&first.load, &second.load));
+        assert_eq!(all.open().len(), 1);
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use http::uri::Scheme;
 
 pub(super) use connection::Http2Connections;
 use connection::{AT_ONCE, BodyNeed, StreamPermit};
+use member_io::{Heard, MemberIo, SilentEnd};
 pub(super) use stream::{Fault, MemberStream};
 
 use super::upload::Upload;
@@ -69,7 +70,8 @@ pub(super) async fn begin_call(
 
 /// Sends one request of our own over a connection of its own. Returns the status.
 pub(super) async fn ask(stream: Stream, request: Request<()>) -> Result<u16, h2::Error> {
-    let (requests, connection) = h2::client::handshake(stream).await?;
+    let member_io = MemberIo::new(stream, SilentEnd::default(), Heard::default());
+    let (requests, connection) = h2::client::handshake(member_io).await?;
     let asking = async {
         let (answer, _) = requests.ready().await?.send_request(request, true)?;
         Ok(answer.await?.status().as_u16())
