@@ -478,6 +478,12 @@ where
         self.connection.set_target_window_size(size);
     }
 
+    /// Returns how many bytes of DATA have come and wait to be read, over all
+    /// streams.
+    pub fn unread_data(&self) -> usize {
+        self.connection.unread_data()
+    }
+
     /// Returns how many bytes of DATA may wait to be read at most: those that do,
     /// and those that the window of the connection allows the peer to send.
     pub fn most_unread_data(&self) -> usize {

@@ -291,8 +291,9 @@ pub struct Server {
     pub http2_stream_window: Size<65_536, 1_073_741_824>,
     /// The flow-control window of an HTTP/2 connection: the same limit for all request bodies of the connection together.
     ///
-    /// It is also the most memory that unread request bodies of one connection take, except for those that wait for
-    /// a slot (`buffer = "none"`): these have room besides, if at most half of `request_memory` is used.
+    /// Bytes that Hostler cannot pass on yet (`buffer = "none"`, WebSockets), because their request waits for a slot or
+    /// their worker reads slowly, have room besides, if at most half of `request_memory` is used. So they leave room for
+    /// other bodies.
     pub http2_connection_window: Size<65_536, 1_073_741_824>,
     /// The format of the log on standard output. Hostler writes one line for each request, for each event of its own, and for
     /// each line that a worker prints.

@@ -4,8 +4,18 @@ use std::future::pending;
 
 use hostler_testkit::{eventually, request};
 
+use crate::http2::{talk, whole};
 use crate::http2_member::{Asked, Http2Plan};
 use crate::http2_members::in_front_of;
+
+/// Does not read the body of `/unread`.
+async fn reads_others(mut asked: Asked) {
+    if asked.path() == "/unread" {
+        return pending().await;
+    }
+    let (body, _) = asked.read().await;
+    asked.ok(body).await;
+}
 
 #[tokio::test]
 async fn a_head_that_is_larger_than_the_member_accepts_is_refused_and_not_sent() {
@@ -23,15 +33,8 @@ async fn a_head_that_is_larger_than_the_member_accepts_is_refused_and_not_sent()
 
 #[tokio::test]
 async fn an_upload_that_the_member_does_not_read_holds_up_no_other() {
-    let script = async |mut asked: Asked| {
-        if asked.path() == "/unread" {
-            return pending().await;
-        }
-        let (body, _) = asked.read().await;
-        asked.ok(body).await;
-    };
     // Its connections have a window of 64 KiB, and so have its streams.
-    let member = Http2Plan::default().start(script).await;
+    let member = Http2Plan::default().start(reads_others).await;
     let site = in_front_of(&member, "").await;
     let large = vec![7; 200_000];
     let mut unread = site.connect().await;
@@ -43,4 +46,24 @@ async fn an_upload_that_the_member_does_not_read_holds_up_no_other() {
         site.get("/").await.assert_ok("");
     }
     assert_eq!(member.connections(), 2);
+}
+
+#[tokio::test]
+async fn uploads_of_a_client_that_the_member_does_not_read_leave_room_for_its_others() {
+    let member = Http2Plan::default().start(reads_others).await;
+    let site = in_front_of(&member, "[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n").await;
+    let mut talk = talk(&site).await;
+    let post = |path: &str| http::Request::post(format!("http://site.test{path}")).body(()).unwrap();
+    let mut unread = Vec::new();
+    // Together they have more unread than the window of a connection, with 256 KiB for each stream.
+    for _ in 0..6 {
+        let (answer, mut sent) = talk.begin(post("/unread"), false).await;
+        sent.send_data(vec![7; 600_000].into(), true).unwrap();
+        unread.push((answer, sent));
+    }
+    eventually("the requests", async || (member.requests() == 6).then_some(())).await;
+    let large = vec![7; 2_000_000];
+    let (answer, mut sent) = talk.begin(post("/"), false).await;
+    sent.send_data(large.clone().into(), true).unwrap();
+    assert_eq!(whole(answer).await.1, large);
 }

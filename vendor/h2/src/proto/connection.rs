@@ -180,6 +180,10 @@ where
         debug_assert!(_res.is_ok());
     }
 
+    pub(crate) fn unread_data(&self) -> usize {
+        self.inner.streams.unread_data()
+    }
+
     pub(crate) fn most_unread_data(&self) -> usize {
         self.inner.streams.most_unread_data()
     }

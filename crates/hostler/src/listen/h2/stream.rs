@@ -15,7 +15,6 @@ use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::send_buffer::{SendGrant, SendPiece};
 use super::websocket::{WebSocketKey, WebSocketStream};
-use super::window::WaitingBody;
 use super::{Http2Shared, StreamState, head};
 use crate::listen::Settings;
 use crate::listen::refuse::refuse;
@@ -47,7 +46,6 @@ pub(super) struct StreamClient<'a> {
     received: u64,
     /// Whether the body may need a large window, and has not asked for it.
     may_ask: bool,
-    waiting: WaitingBody,
     trailers: Option<Fields>,
     /// Set if the request wants a WebSocket.
     pub key: Option<WebSocketKey>,
@@ -139,7 +137,6 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
     let NewRequest { length, key, awaits_continue, body, respond, head_memory } = new;
     let unsettled = Unsettled::new(&common.shard, exchange);
     let exchange = &mut *unsettled.exchange;
-    let stream_window = common.settings.http2.stream_window;
     let mut client = StreamClient {
         settings: &common.settings,
         silence,
@@ -149,7 +146,6 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
         request_body: ReceivedBody::new(),
         received: common.received.load(Ordering::Relaxed),
         may_ask: length.as_ref().is_ok_and(may_be_long),
-        waiting: WaitingBody::new(length.as_ref().unwrap_or(&BodyLength::Known(0)), stream_window),
         body,
         trailers: None,
         key,
@@ -172,7 +168,6 @@ pub(super) async fn serve(common: &Http2Shared, mut state: Box<StreamState>, new
             refuse(&mut client, exchange, &refusal).await;
         }
     }
-    client.waiting.end(&common.window_demand, &common.waker);
     if let Some(call) = switched
         && let Some(stream) = client.switch(exchange, &call)
     {
@@ -330,12 +325,10 @@ fn is_success(answer: &Answer) -> bool {
 }
 
 impl Downstream for StreamClient<'_> {
-    /// While a request waits for a slot, its body stays unread. Without more room it would use up the window of the connection, and no other
-    /// body could arrive.
+    /// While a request waits for a slot, its body stays unread. With a wide window, much of it arrives in the meantime.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.body.is_end_stream() {
             self.ask_for_window();
-            self.waiting.wait(&self.common.window_demand, &self.common.waker);
         }
         self.respond.poll_reset(cx).map(|_| ())
     }
@@ -353,7 +346,6 @@ impl Downstream for StreamClient<'_> {
         if self.awaits_continue {
             self.say_continue();
         }
-        self.waiting.end(&self.common.window_demand, &self.common.waker);
         let before = into.len();
         let mut ended = false;
         while !ended && into.len() - before < max {

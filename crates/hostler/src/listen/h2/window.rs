@@ -1,11 +1,10 @@
 //! The receive window of an HTTP/2 connection, in which the bodies of its requests arrive, and the memory for it. Knows no requests.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use atomic_waker::AtomicWaker;
 use h2::server::Connection;
 use hostler_engine::exchange::{MemoryBudget, Reservation};
-use hostler_wire::BodyLength;
 
 use super::metered_io::MeteredIo;
 use super::send_buffer::SendPiece;
@@ -15,78 +14,42 @@ const LEAST_WINDOW: u32 = 65_535;
 /// The largest window (the same section).
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
-/// What the streams of a connection want of its window.
+/// With more bytes unread than this, hardly one frame has room in the initial window.
+const MOST_UNREAD: u32 = LEAST_WINDOW / 4 * 3;
+
+/// Whether a stream of the connection has a body that is longer than the initial window, or waits.
 #[derive(Debug, Default)]
-pub(super) struct WindowDemand {
-    /// Whether a body is longer than the initial window, or waits.
-    is_wide: AtomicBool,
-    /// How much room the bodies of waiting requests need.
-    waiting: AtomicU64,
-}
+pub(super) struct WindowDemand(AtomicBool);
 
 impl WindowDemand {
     /// Asks for a wide window. There may be no memory for it.
     pub fn ask(&self, connection: &AtomicWaker) {
-        self.is_wide.store(true, Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
         connection.wake();
     }
 }
 
-/// A request body that arrives while its request waits for a slot. It has room in the window besides that of all others: otherwise such bodies
-/// could fill the window, and the body of a request that has a slot could not arrive.
-pub(super) struct WaitingBody {
-    /// How many bytes may arrive before they are read. 0 after the wait.
-    most: u64,
-    /// The room that it has.
-    room: u64,
-}
-
-impl WaitingBody {
-    pub fn new(announced: &BodyLength, stream_window: u32) -> Self {
-        let window = u64::from(stream_window);
-        let most = match announced {
-            BodyLength::Known(bytes) => window.min(*bytes),
-            BodyLength::Chunked | BodyLength::UntilClose => window,
-        };
-        Self { most, room: 0 }
-    }
-
-    /// The body is not read yet. The first call counts.
-    pub fn wait(&mut self, demand: &WindowDemand, connection: &AtomicWaker) {
-        let bytes = std::mem::take(&mut self.most);
-        if bytes > 0 {
-            self.room = bytes;
-            demand.waiting.fetch_add(bytes, Ordering::Relaxed);
-            demand.ask(connection);
-        }
-    }
-
-    /// The body is read from now on, or not needed.
-    pub fn end(&mut self, demand: &WindowDemand, connection: &AtomicWaker) {
-        self.most = 0;
-        let room = std::mem::take(&mut self.room);
-        if room > 0 {
-            demand.waiting.fetch_sub(room, Ordering::Relaxed);
-            connection.wake();
-        }
-    }
-}
-
-/// The receive window of a connection. It is the protocol's initial window at first. A longer body, or one that waits, gets a wide window if there
-/// is memory for the bytes that may wait in it: windows use at most half of the memory for bodies. When no stream is in progress, the window
-/// shrinks again.
+/// The receive window of a connection. It is the protocol's initial window at first. A longer body, or one that waits, gets a wide window.
+///
+/// Bytes that wait in the window have room besides: a body that is not read, because its request waits for a slot or its member is slow, leaves
+/// room for all others. So the window grows with them, and shrinks again when they are read.
+///
+/// All that needs memory for the bytes that may wait in the window: windows use at most half of the memory for bodies. When no stream is in
+/// progress, the window is the initial one again.
 pub(super) struct ReceiveWindow {
     /// The memory for a window that is wider than the initial one.
     memory: Reservation,
     /// The size, with the bytes that wait in it.
     size: u32,
-    /// The size of a wide window in which no body waits.
+    /// The size of a wide window in which few bytes wait.
     wide: u32,
+    /// There was no memory for this size. It is tried again for the next body that asks for a wide window.
+    refused: u32,
 }
 
 impl ReceiveWindow {
     pub fn new(memory: Reservation, wide: u32) -> Self {
-        Self { memory, size: LEAST_WINDOW, wide }
+        Self { memory, size: LEAST_WINDOW, wide, refused: u32::MAX }
     }
 
     /// Fits the window to what the streams want. `is_idle`: no stream is in progress.
@@ -97,14 +60,21 @@ impl ReceiveWindow {
         budget: &MemoryBudget,
         is_idle: bool,
     ) {
-        let wide = u64::from(self.wide);
-        let all = wide + demand.waiting.load(Ordering::Relaxed);
-        if demand.is_wide.swap(false, Ordering::Relaxed) {
-            if !self.widen(connection, budget, all) {
+        let (wide, unread) = (u64::from(self.wide), connection.unread_data() as u64);
+        // At least half of a wide window is free. The size changes in steps, because a change may need a frame.
+        let step = wide / 2;
+        let wanted = wide + unread / step * step;
+        let is_asked = demand.0.swap(false, Ordering::Relaxed);
+        if is_asked {
+            self.refused = u32::MAX;
+        }
+        let is_wide = is_asked || unread > u64::from(MOST_UNREAD) || self.memory.bytes() > 0;
+        if is_wide && !is_idle && wanted > u64::from(self.size) {
+            if !self.widen(connection, budget, wanted) {
                 self.widen(connection, budget, wide);
             }
         } else if self.memory.bytes() > 0 {
-            self.narrow(connection, if is_idle { LEAST_WINDOW.into() } else { all }, is_idle);
+            self.narrow(connection, if is_idle { LEAST_WINDOW.into() } else { wanted }, is_idle);
         }
     }
 
@@ -119,8 +89,11 @@ impl ReceiveWindow {
         if wanted <= self.size {
             return true;
         }
-        let bytes = self.memory.bytes().max(wanted.into());
-        if budget.is_tight() || !self.memory.resize(bytes) {
+        if wanted >= self.refused || budget.is_tight() {
+            return false;
+        }
+        if !self.memory.resize(self.memory.bytes().max(wanted.into())) {
+            self.refused = wanted;
             return false;
         }
         connection.set_target_window_size(wanted);

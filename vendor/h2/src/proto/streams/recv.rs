@@ -580,6 +580,11 @@ impl Recv {
         self.clear_recv_buffer(stream, task, counts);
     }
 
+    /// Returns how many bytes of DATA wait to be read.
+    pub fn unread_data(&self) -> usize {
+        self.in_flight_data as usize
+    }
+
     /// Returns how many bytes of DATA may wait to be read at most: those that do,
     /// and those that the window of the connection allows the peer to send.
     pub fn most_unread_data(&self) -> usize {

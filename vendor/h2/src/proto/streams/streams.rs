@@ -128,6 +128,10 @@ where
         }
     }
 
+    pub fn unread_data(&self) -> usize {
+        self.inner.lock().unwrap().actions.recv.unread_data()
+    }
+
     pub fn most_unread_data(&self) -> usize {
         self.inner.lock().unwrap().actions.recv.most_unread_data()
     }
