@@ -33,6 +33,9 @@ const LONGEST_FRAME: usize = 16_384;
 const HEADS_A_RESET: u32 = 8;
 /// For this many bytes of answers the client may send one more WINDOW_UPDATE: an honest client may send one for each small frame.
 const BYTES_A_WINDOW_UPDATE: usize = 256;
+/// A PING after this many bytes of answers does not count. A client of gRPC measures the connection so: when data comes and its last PING was
+/// answered, it sends a WINDOW_UPDATE and a PING. These are the answer to a PING and a DATA frame with an empty message.
+const BYTES_A_PING: usize = 2 * FRAME_HEAD + 8 + 5;
 
 /// What a client sends too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +152,8 @@ pub(super) struct FloodMeter {
     others: Bucket,
     /// Bytes written for which no token was added yet.
     written: usize,
+    /// Bytes written since the last PING that did not count.
+    since_ping: usize,
 }
 
 impl FloodMeter {
@@ -172,6 +177,7 @@ impl FloodMeter {
             window_updates: Bucket::new(5000, 500),
             others: Bucket::new(1000, 100),
             written: 0,
+            since_ping: 0,
         }
     }
 
@@ -202,6 +208,7 @@ impl FloodMeter {
         self.written += bytes;
         self.window_updates.give(self.written / BYTES_A_WINDOW_UPDATE);
         self.written %= BYTES_A_WINDOW_UPDATE;
+        self.since_ping = self.since_ping.saturating_add(bytes);
     }
 
     /// Notes that event streams and tunnels have begun. A client has no other way to end one than a reset, so as many resets are no flood; at
@@ -244,6 +251,11 @@ impl FloodMeter {
             }
             RST_STREAM => (&mut self.resets, Flood::Resets),
             SETTINGS => (&mut self.settings, Flood::Settings),
+            PING if self.since_ping >= BYTES_A_PING => {
+                self.since_ping = 0;
+                self.window_updates.give(1);
+                return Ok(());
+            }
             PING => (&mut self.pings, Flood::Pings),
             WINDOW_UPDATE => (&mut self.window_updates, Flood::WindowUpdates),
             _ => (&mut self.others, Flood::Others),
@@ -348,6 +360,24 @@ mod tests {
             meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
             meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ping_for_each_message_is_no_flood() {
+        let mut meter = begun();
+        for _ in 0..20_000 {
+            // An empty message of gRPC, and then the answer to the PING.
+            meter.wrote(FRAME_HEAD + 5);
+            meter.read(&frame(WINDOW_UPDATE, 0, 4)).unwrap();
+            meter.read(&frame(PING, 0, 8)).unwrap();
+            meter.wrote(FRAME_HEAD + 8);
+        }
+        // Answers to other PINGs do not make up for them.
+        let flooded = (0..3000).find_map(|_| {
+            meter.wrote(FRAME_HEAD + 8);
+            meter.read(&frame(PING, 0, 8)).err()
+        });
+        assert_eq!(flooded, Some(Flood::Pings));
     }
 
     #[tokio::test(start_paused = true)]
