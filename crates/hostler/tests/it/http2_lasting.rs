@@ -19,6 +19,9 @@ const EMPTY: u32 = 150;
 /// The same for heads that break the protocol, and how many good ones follow each.
 const MALFORMED: u32 = 1_100;
 const GOOD: usize = 8;
+/// More uploads than the `h2` crate remembers by itself when it has reset their streams, and how many late frames come of each.
+const REFUSED: u32 = 200;
+const LATE: usize = 10;
 /// How many of these fill the window that a stream of a member has, and how many streams with them would cost more than a connection may.
 const EVENT: &str = "data: an event with 32 bytes....";
 const EVENTS: usize = (128 << 10) / EVENT.len();
@@ -82,6 +85,26 @@ async fn small_data_frames_of_streams_that_were_reset_do_not_end_the_connection(
     }
     client.send(&[Frame::request(41, &GET)]).await;
     assert_eq!(client.next_of(Frame::HEADERS).await.stream, 41);
+}
+
+#[tokio::test]
+async fn the_rest_of_many_refused_uploads_does_not_end_the_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "routes = [{ match = \"/known\", pool = \"app\" }]").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&[Frame::new(Frame::WINDOW_UPDATE, 0, 0, [0x7f, 0, 0, 0])]).await;
+    let streams = || (0..REFUSED).map(|request| 2 * request + 1);
+    for stream in streams() {
+        client.send(&[Frame::head(stream, &POST)]).await;
+        assert_eq!(client.next_of(Frame::RST_STREAM).await.stream, stream);
+    }
+    for stream in streams() {
+        let late: Vec<_> = (0..LATE).map(|_| Frame::new(Frame::DATA, 0, stream, "x")).collect();
+        client.send(&late).await;
+    }
+    let last = 2 * REFUSED + 1;
+    client.send(&[Frame::request(last, &GET)]).await;
+    assert_eq!(client.next_of(Frame::HEADERS).await.stream, last);
 }
 
 /// As Jetty sends it before trailers.

@@ -38,6 +38,9 @@ const SEND_BUFFER: usize = 128 * 1024;
 /// How many bytes of overhead the frames of request bodies may cost while they wait to be read. The `h2` crate counts up to 256 bytes for a
 /// frame, and joins the short ones of one stream: so this is about 1,000 streams with a short frame. Over it, the connection ends.
 const DATA_FRAME_BUDGET: usize = 256 * 1024;
+/// The most reset streams that are remembered, from the last second, so that their late frames are ignored. A stream is reset when its response
+/// ends before the request, such as a refusal of an upload. A late frame of a forgotten one counts as an error, and many errors end the connection.
+const REMEMBERED_RESETS: usize = 1000;
 
 /// The data that all streams of a connection share.
 struct Http2Shared {
@@ -191,6 +194,7 @@ async fn handshake(
         .initial_window_size(settings.http2.stream_window)
         .max_send_buffer_size(SEND_BUFFER)
         .data_frame_budget(DATA_FRAME_BUDGET)
+        .max_concurrent_reset_streams(REMEMBERED_RESETS)
         // `FloodMeter` limits them: the default is five of them, however short they are.
         .max_continuation_frames(usize::MAX)
         .enable_connect_protocol()
