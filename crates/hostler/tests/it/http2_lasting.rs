@@ -22,6 +22,8 @@ const GOOD: usize = 8;
 /// More uploads than the `h2` crate remembers by itself when it has reset their streams, and how many late frames come of each.
 const REFUSED: u32 = 200;
 const LATE: usize = 10;
+/// More streams than the `h2` crate by itself lets a client open and reset in one piece, and fewer than a client may have open.
+const ABANDONED: u32 = 60;
 /// How many of these fill the window that a stream of a member has, and how many streams with them would cost more than a connection may.
 const EVENT: &str = "data: an event with 32 bytes....";
 const EVENTS: usize = (128 << 10) / EVENT.len();
@@ -105,6 +107,22 @@ async fn the_rest_of_many_refused_uploads_does_not_end_the_connection() {
     let last = 2 * REFUSED + 1;
     client.send(&[Frame::request(last, &GET)]).await;
     assert_eq!(client.next_of(Frame::HEADERS).await.stream, last);
+}
+
+#[tokio::test]
+async fn many_requests_that_come_together_with_their_resets_do_not_end_the_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    let abandoned = |request: u32| {
+        let stream = 2 * request + 1;
+        [Frame::request(stream, &GET), Frame::new(Frame::RST_STREAM, 0, stream, [0, 0, 0, 8])]
+    };
+    let mut frames: Vec<_> = (0..ABANDONED).flat_map(abandoned).collect();
+    let last = 2 * ABANDONED + 1;
+    frames.push(Frame::request(last, &GET));
+    client.send(&frames).await;
+    while client.next_of(Frame::HEADERS).await.stream != last {}
 }
 
 /// As Jetty sends it before trailers.

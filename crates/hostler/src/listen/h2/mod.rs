@@ -195,6 +195,8 @@ async fn handshake(
         .max_send_buffer_size(SEND_BUFFER)
         .data_frame_budget(DATA_FRAME_BUDGET)
         .max_concurrent_reset_streams(REMEMBERED_RESETS)
+        // Requests and their resets may come together, after a pause of the network. `FloodMeter` counts the resets.
+        .max_pending_accept_reset_streams(settings.http2.max_streams as usize)
         // `FloodMeter` limits them: the default is five of them, however short they are.
         .max_continuation_frames(usize::MAX)
         .enable_connect_protocol()
