@@ -94,6 +94,40 @@ async fn bodies_of_many_clients_stay_within_the_body_memory() {
 }
 
 #[tokio::test]
+async fn an_upload_that_waits_for_a_slot_stops_no_other_although_little_memory_is_left() {
+    let app = upstream().start().await;
+    let settings = "server.request_memory = '4 MiB'\nserver.body_timeout = '5m'\nserver.min_receive_rate = '0 B'\n\
+                    pools.app.concurrency = 1\n";
+    let routes =
+        "[[routes]]\nmatch = '/held'\npool = 'app'\n[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'\n";
+    let site = in_front_of(&app, &[settings, routes].concat()).await;
+    let mut held = Vec::new();
+    loop {
+        let (before, limit) = used(&site, "request_memory").await;
+        if before > limit / 2 {
+            break;
+        }
+        held.push(nearly(&site, "/held", 100_000).await);
+        eventually("one more body in memory", async || {
+            (used(&site, "request_memory").await.0 >= before + 99_999).then_some(())
+        })
+        .await;
+    }
+    let mut client = talk(&site).await;
+    let post = |path: &str| http::Request::post(format!("http://site.test{path}")).body(()).unwrap();
+    let (first, mut sent) = client.begin(post("/first"), false).await;
+    site.settles("app", 1, 0).await;
+    // More than the smallest window of a connection.
+    let (second, mut waiting) = client.begin(post("/second"), false).await;
+    waiting.send_data(vec![b'x'; 100_000].into(), true).unwrap();
+    site.settles("app", 1, 1).await;
+    sent.send_data(vec![b'y'; 200_000].into(), true).unwrap();
+    for upload in [first, second] {
+        assert_eq!(whole(upload).await.1, b"ok");
+    }
+}
+
+#[tokio::test]
 async fn long_heads_of_many_streams_stay_within_the_request_memory() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "server.request_memory = '512 KiB'").await;

@@ -16,6 +16,8 @@ const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 
 /// With more bytes unread than this, hardly one frame has room in the initial window.
 const MOST_UNREAD: u32 = LEAST_WINDOW / 4 * 3;
+/// A window with less room than this is full.
+const LEAST_ROOM: u32 = LEAST_WINDOW - MOST_UNREAD;
 
 /// Whether a stream of the connection has a body that is longer than the initial window, or waits.
 #[derive(Debug, Default)]
@@ -34,8 +36,9 @@ impl WindowDemand {
 /// Bytes that wait in the window have room besides: a body that is not read, because its request waits for a slot or its member is slow, leaves
 /// room for all others. So the window grows with them, and shrinks again when they are read.
 ///
-/// All that needs memory for the bytes that may wait in the window: windows use at most half of the memory for bodies. When no stream is in
-/// progress, the window is the initial one again.
+/// All that needs memory for the bytes that may wait in the window. If more than half of the memory for bodies is used, only a full window
+/// grows, and as little as possible: otherwise a body that is read would wait for those that are not. When no stream is in progress, the window
+/// is the initial one again.
 pub(super) struct ReceiveWindow {
     /// The memory for a window that is wider than the initial one.
     memory: Reservation,
@@ -44,12 +47,12 @@ pub(super) struct ReceiveWindow {
     /// The size of a wide window in which few bytes wait.
     wide: u32,
     /// There was no memory for this size. It is tried again for the next body that asks for a wide window.
-    refused: u32,
+    refused: u64,
 }
 
 impl ReceiveWindow {
     pub fn new(memory: Reservation, wide: u32) -> Self {
-        Self { memory, size: LEAST_WINDOW, wide, refused: u32::MAX }
+        Self { memory, size: LEAST_WINDOW, wide, refused: u64::MAX }
     }
 
     /// Fits the window to what the streams want. `is_idle`: no stream is in progress.
@@ -66,12 +69,15 @@ impl ReceiveWindow {
         let wanted = wide + unread / step * step;
         let is_asked = demand.0.swap(false, Ordering::Relaxed);
         if is_asked {
-            self.refused = u32::MAX;
+            self.refused = u64::MAX;
         }
         let is_wide = is_asked || unread > u64::from(MOST_UNREAD) || self.memory.bytes() > 0;
         if is_wide && !is_idle && wanted > u64::from(self.size) {
             if !self.widen(connection, budget, wanted) {
                 self.widen(connection, budget, wide);
+            }
+            if u64::from(self.size) < unread + u64::from(LEAST_ROOM) {
+                self.grow(connection, unread + u64::from(LEAST_WINDOW));
             }
         } else if self.memory.bytes() > 0 {
             self.narrow(connection, if is_idle { LEAST_WINDOW.into() } else { wanted }, is_idle);
@@ -85,15 +91,23 @@ impl ReceiveWindow {
         budget: &MemoryBudget,
         wanted: u64,
     ) -> bool {
-        let wanted = u32::try_from(wanted).unwrap_or(LARGEST_WINDOW).min(LARGEST_WINDOW);
-        if wanted <= self.size {
+        if wanted <= u64::from(self.size) {
             return true;
         }
         if wanted >= self.refused || budget.is_tight() {
             return false;
         }
-        if !self.memory.resize(self.memory.bytes().max(wanted.into())) {
+        let has_grown = self.grow(connection, wanted);
+        if !has_grown {
             self.refused = wanted;
+        }
+        has_grown
+    }
+
+    /// False if the connection would then use more memory than its share.
+    fn grow(&mut self, connection: &mut Connection<MeteredIo, SendPiece>, wanted: u64) -> bool {
+        let wanted = u32::try_from(wanted).unwrap_or(LARGEST_WINDOW).min(LARGEST_WINDOW);
+        if !self.memory.resize(self.memory.bytes().max(wanted.into())) {
             return false;
         }
         connection.set_target_window_size(wanted);
