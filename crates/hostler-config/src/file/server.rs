@@ -291,9 +291,8 @@ pub struct Server {
     pub http2_stream_window: Size<65_536, 1_073_741_824>,
     /// The flow-control window of an HTTP/2 connection: the same limit for all request bodies of the connection together.
     ///
-    /// Bytes that Hostler cannot pass on yet (`buffer = "none"`, WebSockets), because their request waits for a slot or
-    /// their worker reads slowly, have room besides, so that they leave some for other bodies. It counts as
-    /// `request_memory`; if more than half of that is used, it is as little as possible.
+    /// Bytes that cannot be passed on yet (`buffer = "none"`, WebSockets), because their request waits for a slot or their
+    /// worker reads slowly, have room besides. It counts as `request_memory`; if half of that is used, it is small.
     pub http2_connection_window: Size<65_536, 1_073_741_824>,
     /// The format of the log on standard output. Hostler writes one line for each request, for each event of its own, and for
     /// each line that a worker prints.
