@@ -61,7 +61,7 @@ pub(super) enum KeyPart<'a> {
     Crawler(AnyCase<'a>),
     /// A crawler whose network came under another name before, if no other entry of the list fits the request.
     OtherCrawlers,
-    Header(&'a Arc<str>, Cow<'a, [u8]>),
+    Header(FieldName<'a>, Cow<'a, [u8]>),
     Cookie(&'a Arc<str>, Cow<'a, [u8]>),
     /// No entry of the list fits the request.
     None,
@@ -73,6 +73,15 @@ pub(super) struct AnyCase<'a>(Cow<'a, str>);
 impl Hash for AnyCase<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.bytes().for_each(|byte| state.write_u8(byte.to_ascii_lowercase()));
+    }
+}
+
+/// The name of a header field as the configuration writes it. Written in another case of letters it makes the same key.
+pub(super) struct FieldName<'a>(&'a Arc<str>);
+
+impl Hash for FieldName<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        AnyCase(Cow::Borrowed(self.0)).hash(state);
     }
 }
 
@@ -103,7 +112,7 @@ impl RequestKeys {
                 has_other_name = !self.names.as_ref()?.is_first(client(), &name);
                 (!has_other_name).then_some(KeyPart::Crawler(name))
             }
-            FairBy::Header(name) => header(fields, name).map(|value| KeyPart::Header(name, value)),
+            FairBy::Header(name) => header(fields, name).map(|value| KeyPart::Header(FieldName(name), value)),
             FairBy::Cookie(name) => {
                 let mut values = cookies(fields, name).map(cookie).filter(|value| !value.is_empty());
                 values.next().map(|value| KeyPart::Cookie(name, value))
@@ -119,7 +128,7 @@ impl RequestKeys {
             KeyPart::Network(network) => self.client.name(*network),
             KeyPart::Crawler(AnyCase(name)) => KeyName::Crawler((**name).into()),
             KeyPart::OtherCrawlers => KeyName::OtherCrawlers,
-            KeyPart::Header(name, _) => KeyName::Header((*name).clone()),
+            KeyPart::Header(FieldName(name), _) => KeyName::Header((*name).clone()),
             KeyPart::Cookie(name, _) => KeyName::Cookie((*name).clone()),
             KeyPart::None => KeyName::None,
         }
@@ -155,4 +164,24 @@ fn header<'a>(fields: &'a Fields, name: &'a str) -> Option<Cow<'a, [u8]>> {
 fn cookie(written: &[u8]) -> Cow<'_, [u8]> {
     let inner = written.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
     percent_decode(inner.unwrap_or(written)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::DefaultHasher;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_field_makes_the_same_key_in_any_case_of_letters() {
+        let key = |name: &str, value: &'static str| {
+            let mut hasher = DefaultHasher::new();
+            let name = name.into();
+            KeyPart::Header(FieldName(&name), Cow::Borrowed(value.as_bytes())).hash(&mut hasher);
+            hasher.finish()
+        };
+        assert_eq!(key("X-Api-Key", "a"), key("x-api-key", "a"));
+        assert_ne!(key("X-Api-Key", "a"), key("X-Api-Key", "A"));
+        assert_ne!(key("X-Api-Key", "a"), key("X-Api-Keys", "a"));
+    }
 }
