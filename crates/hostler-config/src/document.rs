@@ -27,6 +27,18 @@ impl KeyPath {
         Self(dotted.split('.').map(|key| PathStep::Key(key.into())).collect())
     }
 
+    /// Whether the value may be a secret, or a text with one in place of a table.
+    pub fn may_be_secret(&self) -> bool {
+        let is_key = |step: &PathStep, name: &str| matches!(step, PathStep::Key(key) if key == name);
+        let [first, .., last] = self.0.as_slice() else {
+            return self.0.first().is_some_and(|only| is_key(only, "registrar") || is_key(only, "traces"));
+        };
+        is_key(first, "registrar")
+            || is_key(first, "traces")
+            || is_key(last, "sticky")
+            || is_key(last, "secret")
+    }
+
     /// The path to this key of the table.
     pub fn key(&self, key: &str) -> Self {
         self.then(PathStep::Key(key.into()))
@@ -135,7 +147,8 @@ impl Document {
         let (path, _) = self.origins.iter().find(|(_, origin)| is_here(origin)).filter(|_| is_number)?;
         let limit = if written.starts_with('-') { i64::MIN } else { i64::MAX };
         let how = if limit < 0 { "too small, the smallest" } else { "too large, the largest" };
-        let told = format!("{path}: the number {written} is {how} is {limit}");
+        let number = if path.may_be_secret() { "" } else { written };
+        let told = format!("{path}: the number {number} is {how} is {limit}").replace("  ", " ");
         Some((place, told))
     }
 

@@ -223,6 +223,7 @@ fn parse(document: &mut Document, report: &mut Report) -> Option<file::File> {
         let path = key_path(&track.path());
         let written = document.original(&path);
         let why = error.message().replace("a sequence", "a list").replace("a map", "a table");
+        let why = if path.may_be_secret() { without_value(&why) } else { why };
         let help = written_otherwise(document.values(), &path);
         report.error(document.place_of_value(&path), format!("{written}: {why}{help}"));
         if !document.drop_value(&path) {
@@ -232,6 +233,12 @@ fn parse(document: &mut Document, report: &mut Report) -> Option<file::File> {
     let place = document.place_of_key(&KeyPath::default());
     report.error(place, format!("there may be more than these {MOST_ERRORS} errors"));
     None
+}
+
+/// The message without the text that was written.
+fn without_value(why: &str) -> String {
+    let quoted = why.find('"').zip(why.rfind("\", expected"));
+    quoted.map_or(why.to_owned(), |(from, to)| format!("{}{}", why[..from].trim_end(), &why[to + 1..]))
 }
 
 /// How to write a section that was written with the brackets of another kind of section.

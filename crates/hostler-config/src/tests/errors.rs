@@ -50,6 +50,20 @@ fn a_key_in_another_section_is_reported_with_its_section() {
 }
 
 #[test]
+fn a_secret_in_the_wrong_place_is_not_repeated() {
+    check(
+        "registrar = \"nats://user:hunter2@host\"\n",
+        expect!["hostler.toml:1:13: registrar: invalid type: string, expected a table"],
+    );
+    check(
+        "[registrar]\nnats = \"nats://host\"\npassword = 99999999999999999999\n",
+        expect![
+            "hostler.toml:3:12: registrar.password: the number is too large, the largest is 9223372036854775807"
+        ],
+    );
+}
+
+#[test]
 fn a_section_with_the_wrong_brackets_is_reported_with_the_right_ones() {
     check(
         "[routes]\nmatch = \"*\"\n",

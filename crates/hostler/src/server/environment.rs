@@ -21,8 +21,12 @@ pub(super) fn take_workers_before(environment: &mut Environment) -> BTreeMap<Str
 
 /// What is for Hostler alone: its admin token, with which an app could give orders; the secrets of its configuration; and the variables with which
 /// systemd talks to the service. An app that used those would say that Hostler is ready, stops, or lives.
-const OURS: [&str; 8] = [
+const OURS: [&str; 11] = [
     ADMIN_TOKEN_VARIABLE,
+    // A variable may have a whole table with its secrets.
+    "HOSTLER_POOLS",
+    "HOSTLER_REGISTRAR",
+    "HOSTLER_TRACES",
     // An address may have a password.
     "HOSTLER_REGISTRAR_NATS",
     "HOSTLER_REGISTRAR_PASSWORD",
@@ -35,10 +39,11 @@ const OURS: [&str; 8] = [
 
 /// Hostler's own environment without what is for Hostler alone.
 pub(super) fn for_apps(own: &Environment) -> Environment {
-    let is_ours = |name: &str| {
-        OURS.contains(&name) || name.starts_with("HOSTLER_POOLS_") && name.ends_with("_STICKY_SECRET")
+    let has_secret = |name: &str, value: &str| name.ends_with("_SECRET") || value.contains("secret");
+    let is_ours = |name: &str, value: &str| {
+        OURS.contains(&name) || name.starts_with("HOSTLER_POOLS_") && has_secret(name, value)
     };
-    let others = own.iter().filter(|(name, _)| !is_ours(name));
+    let others = own.iter().filter(|(name, value)| !is_ours(name, value));
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -91,13 +96,11 @@ mod tests {
 
     #[test]
     fn apps_do_not_get_what_is_for_hostler_alone() {
-        let others = ["HOSTLER_TRACES_ENDPOINT", "NOTIFY_SOCKET_OF_APP", "PATH"];
-        let own = OURS
-            .into_iter()
-            .chain(["HOSTLER_POOLS_WEB_STICKY_SECRET"])
-            .chain(others)
-            .map(|name| (name.to_owned(), "value".to_owned()))
-            .collect();
+        let others = ["HOSTLER_POOLS_WEB_WORKERS", "HOSTLER_TRACES_ENDPOINT", "NOTIFY_SOCKET_OF_APP", "PATH"];
+        let names = OURS.into_iter().chain(["HOSTLER_POOLS_WEB_STICKY_SECRET"]).chain(others);
+        let mut own: Environment = names.map(|name| (name.to_owned(), "value".to_owned())).collect();
+        let sticky = r#"{ by = "cookie", secret = "0123456789abcdef" }"#;
+        own.insert("HOSTLER_POOLS_WEB_STICKY".into(), sticky.into());
         let names: Vec<_> = for_apps(&own).into_keys().collect();
         assert_eq!(names, others);
     }
