@@ -215,9 +215,10 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
     if let Some(reason) = workers.iter().find_map(|worker| worker["slots_reason"].as_str()) {
         let _ = writeln!(out, "  slots: {reason}");
     }
-    for worker in workers {
+    for worker in workers.iter().chain(spares) {
         let index = &worker["index"];
-        if worker["state"] != "ready" && worker["last_error"].is_string() {
+        let is_at_work = worker["state"] == "ready" || worker["state"] == "standby";
+        if !is_at_work && worker["last_error"].is_string() {
             let _ = writeln!(out, "  worker {index}: {}", line(&worker["last_error"]));
         }
         if let [innermost, ..] = array(&worker["stack"]) {
@@ -368,6 +369,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_spare_that_does_not_start_says_why() {
+        let process = |index: usize, state: &str| json!({ "index": index, "state": state, "last_error": "exit code 1" });
+        let mut out = String::new();
+        write_workers(&mut out, &[process(1, "ready")], &[process(2, "standby"), process(3, "backing off")]);
+        let errors: Vec<_> = out.lines().filter(|line| line.contains("exit code 1")).collect();
+        assert_eq!(errors, ["  worker 3: exit code 1"]);
+    }
 
     #[test]
     fn the_routes_that_are_not_named_have_a_share_together() {

@@ -33,9 +33,9 @@ export async function askPurge() {
   await confirm({ title: 'Purge the cache?', text, name: 'URL', yes: 'Purge', act });
 }
 
-/** Asks for the admin token. Resolves to null if the operator gives none. */
-export function askToken() {
-  const text = 'This Hostler has an admin token. The page keeps it until you close this tab.';
+/** Asks for the admin token. `isWrong`: the last one was not it. Resolves to null if the operator gives none. */
+export function askToken(isWrong) {
+  const text = `${isWrong ? 'That was not the token. ' : ''}This Hostler has an admin token. The page keeps it until you close this tab.`;
   return confirm({ title: 'Admin token', text, name: 'Token', secret: true, yes: 'Use it', act: null });
 }
 

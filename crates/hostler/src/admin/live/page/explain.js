@@ -23,7 +23,7 @@ export const workersOf = (pool) => [...(pool?.workers ?? []), ...(pool?.spares ?
 
 /** Says what a refusal means and what to do. */
 export async function explainRefusal(reason) {
-  refusals ??= await (await ask('/live/refusals')).json().catch(() => null);
+  refusals ??= await ask('/live/refusals').then((answer) => answer.json()).catch(() => null);
   const about = refusals?.[reason];
   if (!about) return open(`Refusal: ${reason}`, [more('reference/refusals.md', 'All refusals')]);
   const facts = [['status', about.status], ['when', about.when], ['whose fault', about.cause], ['what to do', about.remedy]];

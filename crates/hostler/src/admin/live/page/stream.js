@@ -5,7 +5,7 @@ const RETRY = 1000;
 /** Hostler sends events every second. After this silence the connection is lost, though the system may not notice for hours. */
 const SILENCE = 10_000;
 
-/** Asks the operator for the token. Resolves to it, or to null. */
+/** Asks the operator for the token, with the word that the last one was wrong. Resolves to it, or to null. */
 let askForToken = () => Promise.resolve(null);
 /** Called when the page has got a token, or will get none. */
 let tokenChanged = () => {};
@@ -34,8 +34,9 @@ export function tokenState() {
 /** Opens the question for the token, if it is not open. One that the page has is wrong. Resolves to the token, or to null. */
 export function wantToken() {
   if (!question) {
+    const isWrong = kept() !== null;
     keepToken(null);
-    question = askForToken().then((token) => {
+    question = askForToken(isWrong).then((token) => {
       question = null;
       isDeclined = !token;
       keepToken(token);
