@@ -50,6 +50,8 @@ impl ClientTls {
         server_name: Option<ServerName<'static>>,
     ) -> Result<Self, Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
+        // The first random number of a process takes 60 ms. A handshake would wait for it on a thread that serves requests.
+        provider.secure_random.fill(&mut [0])?;
         let builder =
             ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
         let mut roots = RootCertStore::empty();

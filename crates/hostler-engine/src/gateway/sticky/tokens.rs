@@ -27,8 +27,9 @@ impl StickyKey {
     /// A random key.
     pub fn random() -> Self {
         let mut bytes = [0; 32];
-        // An error means that the system has no random numbers at all. TLS would not work then either.
-        if aws_lc_rs::rand::fill(&mut bytes).is_err() {
+        // From the system: the numbers of `aws-lc-rs` take 60 ms for the first time, at each start. An error means that the system has no random
+        // numbers at all. TLS would not work then either.
+        if getrandom::fill(&mut bytes).is_err() {
             fastrand::fill(&mut bytes);
         }
         Self(bytes)
