@@ -84,12 +84,15 @@ export async function command(path) {
  */
 export function follow(path, take, show) {
   let current = null;
+  let wasLive = false;
   const connect = async () => {
     const abort = new AbortController();
     current = abort;
     try {
       const answer = await ask(path, { signal: abort.signal, wait: unlessSilent });
       if (!answer.ok) throw new Error(answer.status === 401 ? 'a token is needed' : `Hostler answered ${answer.status}`);
+      if (wasLive && (await isReplaced())) return location.reload();
+      wasLive = true;
       show('live');
       await read(answer.body, take);
       show('lost');
@@ -110,6 +113,12 @@ export function follow(path, take, show) {
     } else if (!current) connect();
   });
   if (!document.hidden) connect();
+}
+
+/** Whether Hostler now has another version of this page: it has this file no longer. After an upgrade the events may be others, too. */
+async function isReplaced() {
+  const { status } = await unlessSilent(fetch(import.meta.url, { method: 'HEAD', cache: 'no-store' }));
+  return status === 404;
 }
 
 async function read(body, take) {
