@@ -97,7 +97,7 @@ impl RecentExchanges {
         let (facts, timings, thread) = (&exchange.log_facts, &exchange.timings, &self.threads[thread]);
         let Some(pool) = &facts.pool else { return };
         let now = clock::now();
-        let total = opening(exchange).unwrap_or_else(|| now.saturating_duration_since(timings.started));
+        let total = timings.total(facts, now);
         let (seen, every) = match timings.slot_since {
             Some(_) => (&thread.seen, every),
             None => (&thread.seen_without_slot, self.every_without_slot.load(Ordering::Relaxed)),
@@ -127,15 +127,6 @@ impl RecentExchanges {
             });
         }
     }
-}
-
-/// How long the client waited until its tunnel or stream was open. For how long it was open then says nothing about how slow it was, and is
-/// often longer than any request takes. None: it was neither.
-fn opening(exchange: &Exchange) -> Option<Duration> {
-    let (facts, timings) = (&exchange.log_facts, &exchange.timings);
-    let is_lasting = facts.member_status == Some(101) || facts.stream_end.is_some();
-    let opened = timings.slot_since? + timings.slot_hold?;
-    is_lasting.then(|| opened.saturating_duration_since(timings.started))
 }
 
 #[cfg(test)]

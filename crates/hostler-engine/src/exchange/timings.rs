@@ -6,6 +6,7 @@ use hostler_dispatch::SlotCost;
 use tokio::time::Instant;
 
 use super::clock;
+use super::log_facts::LogFacts;
 
 /// The times of an exchange.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,17 @@ impl Timings {
     /// The last try has failed, and the search for a death of its worker is over.
     pub fn note_failed_try(&mut self) {
         self.failed_tries += self.slot_since.map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// How long an exchange took that has ended now. A tunnel or a stream took the time until it was open: for how long it was open then says
+    /// nothing about how slow it was, and is often longer than any request takes.
+    pub fn total(&self, log_facts: &LogFacts, now: Instant) -> Duration {
+        let is_lasting = log_facts.member_status == Some(101) || log_facts.stream_end.is_some();
+        let ended = match (self.slot_since, self.slot_hold) {
+            (Some(since), Some(hold)) if is_lasting => since + hold,
+            _ => now,
+        };
+        ended.saturating_duration_since(self.started)
     }
 
     pub(super) fn now() -> Self {

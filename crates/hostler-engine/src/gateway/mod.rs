@@ -244,7 +244,7 @@ impl Gateway {
         }
         let counters = exchange.counters.as_ref().unwrap_or(&self.unrouted);
         let kind = RequestKind::new(exchange.scheme, exchange.head.method(), exchange.log_facts.status);
-        let time = clock::now().saturating_duration_since(exchange.timings.started);
+        let time = exchange.timings.total(&exchange.log_facts, clock::now());
         counters.count(kind, time, &exchange.log_facts);
         account::close(exchange);
         if let Some(expected) = &exchange.log_facts.expected {

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use hostler_testkit::{ReceivedAnswer, Site, authority, client, eventually, nats, ok, upstream};
 
+use crate::streams::stream;
 use crate::tls::{ONE, started};
+use crate::tunnels::{GOING_AWAY, Member, in_front, tunnel};
 use crate::{in_front_of, registrar};
 
 const ROUTES: &str = "
@@ -69,6 +71,30 @@ async fn a_request_is_counted_by_route_method_and_status() {
     assert_eq!(samples["hostler_slots_granted_total{pool=\"app\"}"], 4.0);
     assert_eq!(samples["hostler_worker_seconds_count{pool=\"app\"}"], 4.0);
     assert!(samples["hostler_worker_seconds_sum{pool=\"app\"}"] > 0.0);
+}
+
+#[tokio::test]
+async fn a_tunnel_and_a_stream_count_with_the_time_until_they_were_open() {
+    let member = Member::start().await;
+    let ends = "pools.app.tunnel_idle_timeout = \"1s\"\npools.app.stream_idle_timeout = \"1s\"";
+    let site = in_front(&member, ends).await;
+    let (mut client, end) = tunnel(&site, &member, "websocket").await;
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    drop((client, end));
+    site.exchanges(1).await;
+    let (mut client, _end) = stream(&site, &member).await;
+    client.read_until("0\r\n\r\n").await;
+    let lines = site.exchanges(2).await;
+    let samples = samples(&site).await;
+    for (line, status) in lines.iter().zip(["101", "200"]) {
+        let label = format!("http_response_status_code=\"{status}\"");
+        let is_sum = |name: &&String| {
+            name.starts_with("http_server_request_duration_seconds_sum{") && name.contains(&label)
+        };
+        let name = samples.keys().find(is_sum).unwrap_or_else(|| panic!("{status} in {samples:#?}"));
+        let total = line["total_ms"].as_f64().unwrap() / 1000.0;
+        assert!(total - samples[name] > 0.5, "{name} is {}, and it was open: {line}", samples[name]);
+    }
 }
 
 #[tokio::test]

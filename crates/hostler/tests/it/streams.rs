@@ -36,7 +36,7 @@ async fn opened(site: &Site, member: &Member, request: &str) -> (Client, End) {
     (client, end)
 }
 
-async fn stream(site: &Site, member: &Member) -> (Client, End) {
+pub(super) async fn stream(site: &Site, member: &Member) -> (Client, End) {
     opened(site, member, &request("GET", "")).await
 }
 

@@ -47,7 +47,7 @@ metrics! {
 
     REQUEST_DURATION: Histogram "http_server_request_duration_seconds"
         ["http_request_method", "http_response_status_code", "http_route", "url_scheme"]
-        "Time from the head of a request to the end of its response, in seconds";
+        "Time from the head of a request to the end of its response, in seconds. A tunnel or a stream counts until it is open";
     REFUSALS: Counter "hostler_refusals" ["http_route", "reason"] "Requests that Hostler answered itself with an error";
     FALLBACKS: Counter "hostler_fallbacks" ["http_route", "reason"] "Fallbacks that were sent in place of a refusal";
     RETRIES: Counter "hostler_retries" ["http_route"] "Further members that requests were sent to after the first one";
