@@ -159,6 +159,15 @@ impl Stream {
         }
     }
 
+    /// As [`Self::keep_alive`], also while the peer has not acknowledged all that was sent: the kernel sends no probes then, and repeats the
+    /// bytes for a quarter of an hour. `send_timeout`: how long the peer may take nothing. If it may for longer, only probes find it.
+    pub fn keep_alive_within(&self, send_timeout: Duration) {
+        self.keep_alive();
+        if let Some(stream) = self.tcp().filter(|_| send_timeout <= DETECTED) {
+            limit_unacknowledged(stream);
+        }
+    }
+
     /// Whether no byte has come and the other side has not closed, as far as the runtime knows. Makes no system call if
     /// nothing has changed. A byte that has come may be lost. After this, a task that waits for the stream must poll it again.
     pub fn is_quiet(&mut self) -> bool {
@@ -309,6 +318,9 @@ impl AsyncWrite for Metered {
     }
 }
 
+/// The time in which a vanished peer is detected.
+const DETECTED: Duration = Duration::from_secs(120);
+
 /// Turns on TCP keep-alive, so that a vanished peer is detected within two minutes: after a minute of silence, six
 /// probes.
 pub fn keep_alive(socket: impl AsFd) {
@@ -318,6 +330,15 @@ pub fn keep_alive(socket: impl AsFd) {
         .and_then(|()| sockopt::set_tcp_keepintvl(&socket, Duration::from_secs(10)))
         .and_then(|()| sockopt::set_tcp_keepcnt(&socket, 6))
         .and_then(|()| sockopt::set_socket_keepalive(&socket, true));
+}
+
+/// Ends a connection whose peer acknowledges nothing for [`DETECTED`] (`TCP_USER_TIMEOUT`), or takes nothing for that time.
+fn limit_unacknowledged(stream: &TcpStream) {
+    // An error is ignored: without the option, the kernel gives up later.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, DETECTED.as_millis() as u32);
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
 }
 
 /// The most bytes of one read.
@@ -366,5 +387,24 @@ pub(crate) fn any_end(read: io::Result<usize>) -> io::Result<usize> {
     match read {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
         read => read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_peer_that_acknowledges_nothing_is_given_up_as_soon_as_a_silent_one() {
+        use std::time::Duration;
+
+        use rustix::net::sockopt::tcp_user_timeout;
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for (send_timeout, limit) in [(30, 120_000), (120, 120_000), (600, 0)] {
+            let stream = super::Stream::connect_to(vec![address]).await.unwrap();
+            stream.keep_alive_within(Duration::from_secs(send_timeout));
+            assert_eq!(tcp_user_timeout(stream.tcp().unwrap()).unwrap(), limit, "{send_timeout}");
+        }
     }
 }

@@ -92,8 +92,8 @@ pub struct Tunnel {
 
 impl Tunnel {
     pub fn new(client: ClientEnd, member: MemberEnd) -> Self {
-        client.stream.keep_alive();
-        member.stream.keep_alive();
+        client.stream.keep_alive_within(client.send_timeout);
+        member.stream.keep_alive_within(client.send_timeout);
         client.deadlines.iter().for_each(Deadline::forget);
         let [idle, of_client, of_member] = client.deadlines;
         let frames = || member.is_websocket.then(Frames::default);

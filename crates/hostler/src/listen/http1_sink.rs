@@ -150,7 +150,7 @@ impl AnswerSink for Http1Client {
 
     /// The kernel detects a client that is gone.
     fn begin_stream(&self) {
-        self.stream.keep_alive();
+        self.stream.keep_alive_within(self.settings.send_limits.send_timeout);
     }
 
     fn let_body_pause(&mut self) {

@@ -134,7 +134,7 @@ impl Shard {
     ) -> Option<Session> {
         let ReadyConnection { stream, settings, origin, .. } = ready;
         // Streams and tunnels may be silent for hours, so a dead peer must be noticed.
-        stream.keep_alive();
+        stream.keep_alive_within(settings.send_limits.send_timeout);
         let signals = Arc::new(ConnectionSignals::default());
         let metered_io = MeteredIo::new(stream, read, &settings, &self.sweep, signals.clone());
         let connection = handshake(&settings, metered_io, &signals).await?;
