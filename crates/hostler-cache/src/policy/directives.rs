@@ -224,11 +224,14 @@ fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) 
         let (name, after) = rest.split_at(end);
         let name = name.trim_ascii();
         let argument;
+        forbidding(name).for_each(|word| take(word, None));
         (argument, rest) = match after.split_first() {
             Some((b'=', after)) => {
                 let (argument, after) = quoted(after).unwrap_or_else(|| {
                     let end = after.iter().position(|&byte| byte == b',').unwrap_or(after.len());
-                    (Cow::Borrowed(after[..end].trim_ascii_end()), &after[end..])
+                    let argument = after[..end].trim_ascii_end();
+                    forbidding(argument).for_each(|word| take(word, None));
+                    (Cow::Borrowed(argument), &after[end..])
                 });
                 (Some(argument), after)
             }
@@ -239,6 +242,15 @@ fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) 
             take(name, argument);
         }
     }
+}
+
+/// The names of directives that forbid something, in text that is not one token: some apps separate directives with a
+/// semicolon or a space, as in `private; max-age=0`. nginx finds the names there as well.
+fn forbidding(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const NAMES: [&str; 5] = ["no-store", "no-cache", "private", "must-revalidate", "proxy-revalidate"];
+    let is_one = is_token(text);
+    let words = text.split(|byte| !is_token(&[*byte]));
+    words.filter(move |word| !is_one && NAMES.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(word)))
 }
 
 /// Splits a quoted string from the start of `text`. `None` if there is none, if it does not end, or if more text follows
