@@ -132,6 +132,29 @@ async fn behind_a_trusted_proxy_the_whole_forwarding_chain_distinguishes_visitor
     }
 }
 
+/// Many proxies pass on what their clients write into this field, and apps make the links of their pages of it.
+#[tokio::test]
+async fn no_visitor_gets_a_page_made_for_another_forwarded_host() {
+    let host =
+        |seen: &Seen, _: usize| format!("{FRESH}X-Host: {}\r\n", seen.field("x-forwarded-host").unwrap());
+    let app = upstream().script(numbered(host)).start().await;
+    let route = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let config = format!("server.trusted_proxies = ['127.0.0.1']\n{route}");
+    let site = site(&config).with("app", &app).start().await;
+    for _ in 0..2 {
+        for (fields, host, number) in [
+            ("X-Forwarded-Host: evil.test\r\n", "evil.test", "1"),
+            ("", "site.test", "2"),
+            ("X-Forwarded-Host: other.test\r\n", "other.test", "3"),
+            ("X-Forwarded-Host: site.test\r\n", "site.test", "2"),
+        ] {
+            let page = asked(&site, "GET", "/page", fields).await;
+            page.assert_ok(number).assert_field("x-host", host);
+        }
+    }
+    assert_eq!(app.targets().len(), 3);
+}
+
 #[tokio::test]
 async fn an_answer_that_varies_per_request_is_not_cached_with_one_warning() {
     for name in ["X-Request-Id", "traceparent"] {

@@ -161,16 +161,29 @@ fn a_field_that_differs_in_each_request_matches_no_other_request() {
 
 #[test]
 fn an_answer_of_one_scheme_does_not_serve_the_other() {
-    let vary = Vary::of(&Lines::default(), &Lines::default(), RequestSide { secure: true, route: 0 })
-        .expect("names");
-    assert!(vary.matches(&Lines::default(), RequestSide { secure: true, route: 0 }));
+    let secure = RequestSide { secure: true, ..RequestSide::default() };
+    let vary = Vary::of(&Lines::default(), &Lines::default(), secure).expect("names");
+    assert!(vary.matches(&Lines::default(), secure));
     assert!(!vary.matches(&Lines::default(), RequestSide::default()));
 }
 
 #[test]
 fn a_response_of_one_route_matches_no_request_of_another() {
-    let side = |route| RequestSide { secure: false, route };
+    let side = |route| RequestSide { route, ..RequestSide::default() };
     let vary = Vary::of(&Lines::default(), &Lines::default(), side(7)).expect("names");
     assert!(vary.matches(&Lines::default(), side(7)));
     assert!(!vary.matches(&Lines::default(), side(8)) && !vary.matches(&Lines::default(), side(0)));
+}
+
+#[test]
+fn a_response_of_one_told_host_matches_no_request_with_another() {
+    let told = RequestSide { has_told_host: true, ..RequestSide::default() };
+    let request = |host: &str| Lines::of(&format!("X-Forwarded-Host: {host}"));
+    let of = |host, side| Vary::of(&Lines::default(), &request(host), side).expect("names");
+    let (usual, other) = (of("a.test", RequestSide::default()), of("b.test", told));
+    assert!(usual.matches(&request("a.test"), RequestSide::default()));
+    assert!(other.matches(&request("b.test"), told));
+    assert!(!other.matches(&request("c.test"), told));
+    assert!(!other.matches(&request("a.test"), RequestSide::default()));
+    assert!(!usual.matches(&request("b.test"), told));
 }

@@ -26,6 +26,8 @@ pub(in crate::gateway) struct Fetch {
     pub(super) key: Box<[u8]>,
     /// The member is told that the request came over TLS.
     pub(super) secure: bool,
+    /// The host that a trusted proxy tells the member in place of that in the key.
+    pub(super) told_host: Option<Box<[u8]>>,
     pub(super) why: Forward,
     /// The member sees the host exactly as the cache key has it. Only then the response may be for other clients too.
     pub(super) is_as_stored: bool,
@@ -60,6 +62,7 @@ impl Fetch {
             asks,
             key,
             secure: request::is_secure(exchange),
+            told_host: request::told_host(exchange).map(Box::from),
             why,
             is_as_stored,
             stores,
@@ -81,7 +84,8 @@ impl Fetch {
 
     /// What a stored response must match besides the request fields in its `Vary`.
     pub(super) fn side(&self) -> RequestSide {
-        RequestSide { secure: self.secure, route: self.caching.route }
+        let has_told_host = self.told_host.is_some();
+        RequestSide { secure: self.secure, route: self.caching.route, has_told_host }
     }
 
     /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys.
@@ -90,7 +94,11 @@ impl Fetch {
         // Without conditions the key is as short as the URL allows.
         let route = self.caching.route.to_be_bytes();
         let route = if self.caching.route == 0 { &[][..] } else { &route };
-        [&*self.key, secure, route, &self.selection].concat()
+        let (mark, told_host) = match &self.told_host {
+            Some(told_host) => (&b"\0h"[..], &**told_host),
+            None => (&b""[..], &b""[..]),
+        };
+        [&*self.key, secure, route, mark, told_host, &self.selection].concat()
     }
 
     /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request

@@ -63,7 +63,8 @@ pub(super) fn find(
         let Some(variants) = caching.shared_cache.memory.look(key) else {
             return nothing(Forward::UriMiss, None);
         };
-        let side = RequestSide { secure, route: caching.route };
+        let has_told_host = request::told_host(exchange).is_some();
+        let side = RequestSide { secure, route: caching.route, has_told_host };
         let entry = match variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), side)) {
             Ok(entry) => entry,
             Err(variants) => {

@@ -61,6 +61,20 @@ pub(super) fn is_secure(exchange: &Exchange) -> bool {
     fields.iter().find(is_it).map_or(ours, |(.., said)| said.eq_ignore_ascii_case(b"https"))
 }
 
+/// The host that the member is told in place of that in `Host`: a trusted proxy has sent it in `X-Forwarded-Host`. Such a proxy may pass on what
+/// its client has written there, so a response to it must not go to visitors of `Host`.
+pub(super) fn told_host(exchange: &Exchange) -> Option<&[u8]> {
+    if !exchange.client.peer_trusted {
+        return None;
+    }
+    let is_other = |(field, name, said): &(&Field, &[u8], &[u8])| {
+        field.known == Name::XForwardedHost
+            && *said != exchange.host()
+            && proxy::goes_on(exchange, field, name)
+    };
+    exchange.head.fields.iter().find(is_other).map(|(.., said)| said)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
