@@ -5,6 +5,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use hostler_wire::{Name, ResponseHead, content_range, write_field, write_head_end};
 
+use super::head::is_of_all_content;
+
 /// The head and body of an answer with these parts of `body`. The `boundary` must not occur in the body.
 pub fn parts(
     stored: &ResponseHead,
@@ -14,7 +16,7 @@ pub fn parts(
 ) -> (ResponseHead, Bytes) {
     let mut head = ResponseHead::with_status(206);
     for (field, name, value) in stored.fields.iter() {
-        if field.known != Name::ContentType {
+        if field.known != Name::ContentType && !is_of_all_content(field) {
             head.fields.add(name, value);
         }
     }
@@ -47,10 +49,11 @@ mod tests {
     #[test]
     fn each_part_of_a_multipart_answer_names_its_type_and_range() {
         let mut stored = ResponseHead::default();
-        let text = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: \"a\"\r\n\r\n";
+        let text = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Digest: x\r\nETag: \"a\"\r\n\r\n";
         stored.parse(text, &Limits::default()).unwrap();
         let (head, body) = parts(&stored, &Bytes::from_static(b"0123456789"), &[0..2, 5..6], "edge");
         assert_eq!((head.status, head.fields.first(Name::ContentRange)), (206, None));
+        assert_eq!(head.fields.first(Name::ContentDigest), None, "that was of the whole");
         let kind = head.fields.first(Name::ContentType).unwrap();
         assert_eq!(kind, b"multipart/byteranges; boundary=edge");
         let expected = "--edge\nContent-Type: text/plain\nContent-Range: bytes 0-1/10\n\n01\n\
