@@ -33,12 +33,15 @@ impl<E> Chooser<'_, E> {
         if *alone && let Some(place) = self.first(all, |state| state.in_use == 0) {
             return Some(place);
         }
-        if *cautious
-            && let Some(place) = self.first(all, |state| !state.is_unproven(self.now) && is_new(state))
-        {
-            return Some(place);
+        let is_near = SeatOrder { near: true, ..all };
+        if *cautious {
+            let is_fit = |state: &MemberState<E>| !state.is_unproven(self.now) && is_new(state);
+            let place = if *near { self.first(is_near, is_fit) } else { None };
+            if let Some(place) = place.or_else(|| self.first(all, is_fit)) {
+                return Some(place);
+            }
         }
-        if *near && let Some(place) = self.first(SeatOrder { near: true, ..all }, is_new) {
+        if *near && let Some(place) = self.first(is_near, is_new) {
             return Some(place);
         }
         if !tried.is_empty()

@@ -34,7 +34,9 @@ impl<E> Scan<'_, E> {
             .or_else(|| if alone { self.among(spread, |state| state.in_use == 0) } else { None })
             .or_else(|| {
                 let is_sure = |state: &MemberState<E>| !state.is_unproven(self.now) && is_new(state);
-                if cautious { self.among(spread, is_sure) } else { None }
+                let near_and_sure = |state: &MemberState<E>| state.near && is_sure(state);
+                let first = if cautious && near { self.among(spread, near_and_sure) } else { None };
+                first.or_else(|| if cautious { self.among(spread, is_sure) } else { None })
             })
             .or_else(|| if near { self.among(spread, |state| state.near && is_new(state)) } else { None })
             .or_else(|| self.among(spread, is_new))
@@ -105,6 +107,7 @@ fn preferences(ids: &[Option<MemberId>]) -> Vec<MemberPreference> {
         any,
         MemberPreference { near: true, ..any },
         MemberPreference { tried, ..any },
+        MemberPreference { near: true, cautious: true, ..any },
         MemberPreference { near: true, tried, cautious: true, ..any },
         MemberPreference { alone: true, ..any },
         MemberPreference { cautious: true, ..any },

@@ -1,5 +1,9 @@
 //! Which members may serve a claim.
 
+use std::time::Duration;
+
+use tokio::time::advance;
+
 use super::super::{MemberPreference, Tried};
 use super::*;
 
@@ -87,6 +91,21 @@ fn near_members_come_first_while_one_has_a_slot() {
     assert_eq!(served_by(&pool, near), "far");
     let all: Vec<_> = (0..4).map(|_| served_by(&pool, MemberPreference::default())).collect();
     assert_eq!(all, ["far"; 4], "the near ones are busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_be_repeated_goes_to_near_members_too_unless_they_are_unproven() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let _far = pool.join("far", 10);
+    let _near = pool.join_near("near", 10);
+    let once = MemberPreference { near: true, cautious: true, ..MemberPreference::default() };
+    assert_eq!([(); 4].map(|()| served_by(&pool, once)), ["near"; 4]);
+    let near = MemberPreference { near: true, ..MemberPreference::default() };
+    let held = [(); 5].map(|()| aimed(&pool, near).lease());
+    assert_eq!(held.iter().filter_map(Lease::strike).count(), 1, "it is ejected");
+    advance(Duration::from_secs(10)).await;
+    assert_eq!([(); 4].map(|()| served_by(&pool, once)), ["far"; 4]);
+    assert_eq!(served_by(&pool, near), "near");
 }
 
 #[test]
