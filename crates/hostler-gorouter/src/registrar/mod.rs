@@ -249,7 +249,10 @@ impl RegistrarLoop {
                     }
                     NatsEvent::Message(message) => self.handle(&registrar, message).await,
                 },
-                Some(failed) = self.failures.recv() => registrar.state().remove_failed(&failed),
+                Some(failed) = self.failures.recv() => {
+                    let is_connected = registrar.connection.is_up();
+                    registrar.state().remove_failed(&failed, is_connected);
+                }
                 was_due = pruning.tick() => {
                     let connection = registrar.connection.number();
                     registrar.state().prune(connection, was_due);

@@ -140,7 +140,12 @@ impl RegistrarState {
         self.apply(outcome);
     }
 
-    pub fn remove_failed(&mut self, failed: &AddressFailed) {
+    /// `is_connected`: the client of the member can register it again. If not, the member may be back soon, and its route would lack it until
+    /// NATS is back.
+    pub fn remove_failed(&mut self, failed: &AddressFailed, is_connected: bool) {
+        if !is_connected && self.registry.suspends_pruning() {
+            return;
+        }
         let Some(address) = self.pools.address(&failed.route, failed.member) else { return };
         let why = match failed.fault {
             MemberFault::Unfit => Departure::Failed,

@@ -1,10 +1,13 @@
 //! NATS is away, hangs or rejects Hostler: registered routes stay, and the log says why.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use hostler_testkit::{NatsServer, Site, eventually, nats, upstream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tokio::net::TcpSocket;
 
-use crate::registrar::{answers, client, registration, say, site_on};
+use crate::registrar::{answers, client, get, lists, registration, say, site_on};
 use crate::site;
 
 fn signal(nats: &NatsServer, signal: Signal) {
@@ -28,6 +31,29 @@ async fn a_nats_server_that_hangs_removes_no_route() {
     })
     .await;
     answers(&site, "a.test", "/", "ok").await;
+}
+
+#[tokio::test]
+async fn a_member_with_tls_that_fails_while_nats_is_away_stays_until_nats_is_back() {
+    let Some(mut nats) = nats().start().await else { return };
+    // The port is taken, and nothing listens there.
+    let refusing = TcpSocket::new_v4().unwrap();
+    refusing.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let port = refusing.local_addr().unwrap().port();
+    let site = site_on(&nats, "queue = { timeout = \"200ms\" }").await;
+    let member = json!({ "host": "127.0.0.1", "tls_port": port, "uris": ["a.test"] });
+    say(&client(&nats).await, "router.register", &member).await;
+    lists(&site, "the member", |routes| routes["a.test"][0].is_object()).await;
+    let is_connected = async || site.status().await["registrar"]["connected"] == true;
+    nats.stop();
+    eventually("the outage to be noticed", async || (!is_connected().await).then_some(())).await;
+    for _ in 0..3 {
+        get(&site, "a.test", "/").await.assert_status(502);
+    }
+    nats.start_again().await;
+    eventually("NATS to be back", async || is_connected().await.then_some(())).await;
+    // Now its client can register it again.
+    eventually("it to leave", async || (get(&site, "a.test", "/").await.status == 503).then_some(())).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the registry says of itself for the status. Changes nothing.
+//! What the registry says of itself, mostly for the status. Changes nothing.
 
 use super::Registry;
 
@@ -10,6 +10,11 @@ impl Registry {
 
     pub fn is_suspended(&self) -> bool {
         self.suspended
+    }
+
+    /// Whether all members stay while there is no connection.
+    pub fn suspends_pruning(&self) -> bool {
+        self.rules.suspend_pruning
     }
 
     /// How many members have become stale so far.
