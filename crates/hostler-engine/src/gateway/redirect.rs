@@ -68,6 +68,7 @@ mod tests {
         assert_eq!(filled(rest(), "/old/a/b?c"), "/new/a/b?c");
         assert_eq!(filled(rest(), "/old"), "/new/");
         assert_eq!(filled(rest(), "/%6fld/a"), "/new/a");
+        assert_eq!(filled(rest(), "/OLD/A"), "/new/A");
     }
 
     #[test]

@@ -51,7 +51,8 @@ impl Rewrite {
 }
 
 /// What follows `prefix` in a path, as sent: empty, or from a slash on (which may be an encoded one). Paths are compared in the form in
-/// which routes compare them: percent-decoded and without dot segments. Example: `/a/./b` behind `/a` is `/b`.
+/// which routes compare them: percent-decoded and without dot segments. Example: `/a/./b` behind `/a` is `/b`. The case of letters does not
+/// count: the table of routes has matched the path already, and it may ignore case (`Table::folding_paths`).
 pub(super) fn behind<'a>(path: &'a [u8], prefix: &str) -> Option<Cow<'a, [u8]>> {
     if !path.starts_with(b"/") {
         return None;
@@ -67,7 +68,7 @@ fn behind_plainly<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let mut rest = path;
     for &expected in prefix {
         let (byte, length) = first_decoded(rest)?;
-        rest = (byte == expected).then(|| &rest[length..])?;
+        rest = byte.eq_ignore_ascii_case(&expected).then(|| &rest[length..])?;
     }
     let ends = first_decoded(rest).is_none_or(|(byte, _)| byte == b'/');
     ends.then_some(rest)
@@ -140,6 +141,8 @@ mod tests {
             ("", "/v2", "/x", "/v2/x"),
             ("/caf\u{e9}", "", "/caf%C3%A9/x", "/x"),
             ("/api", "", "/%61pi/x%61", "/x%61"),
+            ("/api", "", "/API/X", "/X"),
+            ("/Api", "", "/./%41pi/x", "/x"),
             ("/api", "", "/other/../api/./x", "/x"),
             ("/api", "", "/api/a/..", "/"),
             ("/api", "", "/api/%zz", "/%zz"),
