@@ -52,7 +52,7 @@ pub use resolved::{
 pub use route_naming::RouteNaming;
 pub use source::{Given, Setting};
 pub use value::{
-    AutoOrOff, ClientLimit, Delay, ListenAddress, Origin, Period, SHELL_OPERATORS, Secret, ShowSize,
+    AutoOrOff, ClientLimit, Count, Delay, ListenAddress, Origin, Period, SHELL_OPERATORS, Secret, ShowSize,
     TextPattern, Wanted, parse_duration,
 };
 

@@ -83,6 +83,10 @@ impl RetryPolicy for RegisteredRoute {
         }
     }
 
+    fn may_send_more(&self, sends: u32) -> bool {
+        sends < self.most_attempts()
+    }
+
     fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
         self.add_client_fields(exchange, answer);
     }
@@ -140,8 +144,12 @@ impl RegisteredRoute {
         }
         // An attempt that sent nothing does not count. With `compat` it does, as with gorouter.
         let attempts = if compat { exchange.log_facts.attempts } else { sends };
-        let most = settings.max_attempts.map_or(DEFAULT_ATTEMPTS, |most| most.get() as u32);
-        verdict.again && attempts < most
+        verdict.again && attempts < self.most_attempts()
+    }
+
+    /// How many members get a request at most.
+    fn most_attempts(&self) -> u32 {
+        self.rules.settings().max_attempts.map_or(DEFAULT_ATTEMPTS, |most| most.get() as u32)
     }
 }
 

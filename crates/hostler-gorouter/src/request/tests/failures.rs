@@ -1,5 +1,11 @@
 //! What happens to a request that no member answers: another member, or gorouter's words.
 
+use std::pin::pin;
+
+use hostler_dispatch::{Claim, EjectSettings, MemberPreference};
+use hostler_testkit::eventually;
+use tokio::time::timeout;
+
 use super::*;
 
 #[tokio::test]
@@ -128,9 +134,30 @@ async fn an_interrupted_get_goes_to_another_member_and_a_post_does_not() {
     }
 }
 
+#[tokio::test]
+async fn the_last_attempt_of_a_request_waits_for_a_late_answer_until_the_deadline() {
+    let settings = config::Platform { max_attempts: Some(config::Count(1)), ..Default::default() };
+    let moment = Duration::from_millis(1);
+    let eject = EjectSettings { failures: 1, min: moment, max: moment, share: 50 };
+    let edge = edge_with(settings, PoolSettings { eject, ..PoolSettings::default() }, false);
+    let (slow, b) = (upstream().holds_requests().start().await, named("b").await);
+    let members = [edge.join(&slow, instance("slow", "0")), edge.join(&b, instance("inst-B", "1"))];
+    // A request has timed out there. Until it responds, a request is late there after a second.
+    let preference = MemberPreference { only: Some(members[0].id()), ..MemberPreference::default() };
+    let lease = edge.pool.acquire(Claim { preference, ..Claim::default() }).await.unwrap();
+    assert!(lease.strike().is_some(), "it is ejected");
+    drop(lease);
+    eventually("it to get requests again", async || (edge.pool.reachable_members() == 2).then_some(())).await;
+    let aimed = format!("X-CF-App-Instance: {GUID}:0\r\n");
+    let mut asking = pin!(edge.get(&aimed));
+    assert!(timeout(Duration::from_secs(3), asking.as_mut()).await.is_err(), "it waits on");
+    slow.release_all();
+    asking.await.assert(200, "/x");
+}
+
 /// A POST, once the member's suspense is over.
 async fn until_tried(edge: &Edge, fields: &str) -> Got {
-    hostler_testkit::eventually("the member to be tried again", async || {
+    eventually("the member to be tried again", async || {
         let got = edge.ask("POST /x", fields, b"1").await;
         (got.status != 503).then_some(got)
     })
