@@ -181,17 +181,18 @@ impl Pools {
     }
 
     /// Checks each pool. The data plane does the same for configured pools.
-    pub fn prune(&self, thread: usize) {
-        for room in self.rooms.values() {
-            room.members.values().for_each(|membership| membership.endpoint().prune(thread));
-        }
+    pub fn prune(&self, threads: usize) {
+        self.each_endpoint(&|endpoint: &Endpoint| (0..threads).for_each(|thread| endpoint.prune(thread)));
     }
 
     /// Closes idle connections, because a request waits for a descriptor.
-    pub fn make_room(&self, thread: usize) {
-        for room in self.rooms.values() {
-            room.members.values().for_each(|membership| membership.endpoint().make_room(thread));
-        }
+    pub fn make_room(&self, threads: usize) {
+        self.each_endpoint(&|endpoint: &Endpoint| (0..threads).for_each(|thread| endpoint.make_room(thread)));
+    }
+
+    /// Also those of earlier registrations, which still have tunnels.
+    fn each_endpoint(&self, act: &impl Fn(&Endpoint)) {
+        self.rooms.values().for_each(|room| room.pool.each_endpoint(act));
     }
 
     pub fn dismiss_tunnels(&self) {

@@ -175,13 +175,13 @@ impl RegistrarState {
     }
 
     pub fn sweep(&mut self, threads: usize) {
-        (0..threads).for_each(|thread| self.pools.prune(thread));
+        self.pools.prune(threads);
         self.pools.sweep();
     }
 
     /// A request waits for a descriptor, which an idle connection may have.
     pub fn make_room(&self, threads: usize) {
-        (0..threads).for_each(|thread| self.pools.make_room(thread));
+        self.pools.make_room(threads);
     }
 
     pub fn publish(&mut self) {

@@ -2,6 +2,7 @@
 
 use hostler_testkit::{client as http_client, nats, ok, upstream, within};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::registrar::{answers, client, lists, registration, say, site_on};
 use crate::tunnels::{GOING_AWAY, Member, tunnel};
@@ -69,6 +70,30 @@ async fn a_member_that_unregisters_ends_the_tunnels_of_its_earlier_registrations
     for (visitor, _end) in &mut tunnels {
         assert_eq!(visitor.read_exactly(4).await, GOING_AWAY);
     }
+}
+
+#[tokio::test]
+async fn an_idle_connection_of_an_earlier_registration_is_closed_with_its_member_although_a_tunnel_is_open() {
+    let Some(nats) = nats().start().await else { return };
+    let (site, member) = (site_on(&nats, "").await, Member::start().await);
+    let (client, port) = (client(&nats).await, member.0.local_addr().unwrap().port());
+    let register = async |id: &str| {
+        let named =
+            json!({ "host": "127.0.0.1", "port": port, "uris": ["a.test"], "private_instance_id": id });
+        say(&client, "router.register", &named).await;
+        lists(&site, "the registration", |routes| routes["a.test"][0]["private_instance_id"] == id).await;
+    };
+    register("first").await;
+    let _tunnel = tunnel(&site, &member, "websocket").await;
+    let mut visitor = http_client(site.address()).await;
+    visitor.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let mut idle = member.accept().await;
+    idle.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    visitor.answer().await.assert_ok("ok");
+    register("second").await;
+    idle.stream.shutdown().await.unwrap();
+    let end = within("Hostler to close it, too", idle.stream.read(&mut [0; 1])).await;
+    assert_eq!(end.unwrap(), 0);
 }
 
 #[tokio::test]
