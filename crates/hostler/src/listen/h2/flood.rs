@@ -30,12 +30,25 @@ const MOST_CONTINUATIONS: u32 = 32;
 const LONGEST_FRAME: usize = 16_384;
 /// For this many heads the client may reset one more stream: a proxy resets the streams of its own clients that leave. A client that resets
 /// all its streams is stopped nearly as soon.
-const HEADS_A_RESET: u32 = 8;
+const HEADS_A_RESET: u8 = 8;
 /// For this many bytes of answers the client may send one more WINDOW_UPDATE: an honest client may send one for each small frame.
 const BYTES_A_WINDOW_UPDATE: usize = 256;
 /// A PING after this many bytes of answers does not count. A client of gRPC measures the connection so: when data comes and its last PING was
 /// answered, it sends a WINDOW_UPDATE and a PING. These are the answer to a PING and a DATA frame with an empty message.
 const BYTES_A_PING: usize = 2 * FRAME_HEAD + 8 + 5;
+
+/// How many frames of a kind a client may send at once, and then per second.
+struct FloodLimit {
+    most: u32,
+    a_second: u32,
+}
+
+const RESETS: FloodLimit = FloodLimit { most: 500, a_second: 33 };
+const SETTINGS_FRAMES: FloodLimit = FloodLimit { most: 100, a_second: 5 };
+const PINGS: FloodLimit = FloodLimit { most: 1000, a_second: 200 };
+const EMPTY_DATA: FloodLimit = FloodLimit { most: 200, a_second: 20 };
+const WINDOW_UPDATES: FloodLimit = FloodLimit { most: 5000, a_second: 500 };
+const OTHERS: FloodLimit = FloodLimit { most: 1000, a_second: 100 };
 
 /// What a client sends too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,38 +105,37 @@ impl fmt::Display for Flood {
     }
 }
 
-/// A token bucket: `most` at once, then `a_second` per second.
+/// A token bucket for frames with a limit. Each connection has six of them, so they are small.
 struct Bucket {
     left: u32,
-    most: u32,
-    a_second: u32,
-    /// When the bucket was last filled. The clock is read only when it is empty.
-    filled: Instant,
+    /// When the bucket was last filled, in milliseconds since its meter began. The clock is read only when it is empty. The milliseconds of 50 days do
+    /// not fit, so they begin again at 0: a bucket may then get fewer tokens, once.
+    filled: u32,
 }
 
 impl Bucket {
-    fn new(most: u32, a_second: u32) -> Self {
-        Self { left: most, most, a_second, filled: Instant::now() }
+    fn full(limit: &FloodLimit) -> Self {
+        Self { left: limit.most, filled: 0 }
     }
 
-    /// Takes one token. False if there is none.
-    fn take(&mut self) -> bool {
+    /// Takes one token. False if there is none. `began`: when the meter began.
+    fn take(&mut self, limit: &FloodLimit, began: Instant) -> bool {
         if self.left == 0 {
-            let now = Instant::now();
-            let millis = u64::try_from(now.duration_since(self.filled).as_millis()).unwrap_or(u64::MAX);
-            let earned = millis.saturating_mul(self.a_second.into()) / 1000;
+            let now = began.elapsed().as_millis() as u32;
+            let millis = u64::from(now.wrapping_sub(self.filled));
+            let earned = millis * u64::from(limit.a_second) / 1000;
             if earned > 0 {
                 self.filled = now;
             }
-            self.left = u32::try_from(earned).unwrap_or(u32::MAX).min(self.most);
+            self.left = u32::try_from(earned).unwrap_or(u32::MAX).min(limit.most);
         }
         let is_left = self.left > 0;
         self.left = self.left.saturating_sub(1);
         is_left
     }
 
-    fn give(&mut self, more: usize) {
-        self.left = self.left.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)).min(self.most);
+    fn give(&mut self, more: usize, limit: &FloodLimit) {
+        self.left = self.left.saturating_add(u32::try_from(more).unwrap_or(u32::MAX)).min(limit.most);
     }
 }
 
@@ -133,17 +145,19 @@ pub(super) struct FloodMeter {
     ahead: u32,
     head: [u8; FRAME_HEAD],
     /// How many bytes of the next frame's head have arrived.
-    known: usize,
+    known: u8,
     /// The type of the current frame; none before the first one.
     kind: Option<u8>,
     /// Whether a head has begun and not ended.
     open: bool,
     continuations: u32,
     /// Heads for which no token was added yet.
-    heads: u32,
+    heads: u8,
     most_continuations: u32,
     /// So many resets may be the end of an event stream or a tunnel.
     lasting: u32,
+    /// When the connection began. The buckets count from here.
+    began: Instant,
     resets: Bucket,
     settings: Bucket,
     pings: Bucket,
@@ -151,7 +165,7 @@ pub(super) struct FloodMeter {
     window_updates: Bucket,
     others: Bucket,
     /// Bytes written for which no token was added yet.
-    written: usize,
+    written: u8,
     /// Bytes written since the last PING that did not count.
     since_ping: usize,
 }
@@ -170,12 +184,13 @@ impl FloodMeter {
             heads: 0,
             most_continuations: needed.max(MOST_CONTINUATIONS),
             lasting: 0,
-            resets: Bucket::new(500, 33),
-            settings: Bucket::new(100, 5),
-            pings: Bucket::new(1000, 200),
-            empty_data: Bucket::new(200, 20),
-            window_updates: Bucket::new(5000, 500),
-            others: Bucket::new(1000, 100),
+            began: Instant::now(),
+            resets: Bucket::full(&RESETS),
+            settings: Bucket::full(&SETTINGS_FRAMES),
+            pings: Bucket::full(&PINGS),
+            empty_data: Bucket::full(&EMPTY_DATA),
+            window_updates: Bucket::full(&WINDOW_UPDATES),
+            others: Bucket::full(&OTHERS),
             written: 0,
             since_ping: 0,
         }
@@ -190,11 +205,12 @@ impl FloodMeter {
                 self.ahead -= passed as u32;
                 rest = &rest[passed..];
             } else {
-                let taken = rest.len().min(FRAME_HEAD - self.known);
-                self.head[self.known..self.known + taken].copy_from_slice(&rest[..taken]);
-                self.known += taken;
+                let known = usize::from(self.known);
+                let taken = rest.len().min(FRAME_HEAD - known);
+                self.head[known..known + taken].copy_from_slice(&rest[..taken]);
+                self.known += taken as u8;
                 rest = &rest[taken..];
-                if self.known == FRAME_HEAD {
+                if known + taken == FRAME_HEAD {
                     self.known = 0;
                     self.begin_frame()?;
                 }
@@ -205,9 +221,9 @@ impl FloodMeter {
 
     /// Notes bytes that were written.
     pub fn wrote(&mut self, bytes: usize) {
-        self.written += bytes;
-        self.window_updates.give(self.written / BYTES_A_WINDOW_UPDATE);
-        self.written %= BYTES_A_WINDOW_UPDATE;
+        let written = usize::from(self.written) + bytes;
+        self.window_updates.give(written / BYTES_A_WINDOW_UPDATE, &WINDOW_UPDATES);
+        self.written = (written % BYTES_A_WINDOW_UPDATE) as u8;
         self.since_ping = self.since_ping.saturating_add(bytes);
     }
 
@@ -230,7 +246,7 @@ impl FloodMeter {
         self.ahead = length;
         self.kind = Some(kind);
         let has = |flag| flags & flag != 0;
-        let (bucket, flood) = match kind {
+        let (bucket, limit, flood) = match kind {
             HEADERS => {
                 self.open = !has(END_HEADERS);
                 self.continuations = 0;
@@ -244,33 +260,33 @@ impl FloodMeter {
                 return if few { Ok(()) } else { Err(Flood::Continuations) };
             }
             DATA if length > u32::from(has(PADDED)) || has(END_STREAM) => return Ok(()),
-            DATA => (&mut self.empty_data, Flood::EmptyData),
+            DATA => (&mut self.empty_data, EMPTY_DATA, Flood::EmptyData),
             RST_STREAM if self.lasting > 0 => {
                 self.lasting -= 1;
                 return Ok(());
             }
-            RST_STREAM => (&mut self.resets, Flood::Resets),
-            SETTINGS => (&mut self.settings, Flood::Settings),
+            RST_STREAM => (&mut self.resets, RESETS, Flood::Resets),
+            SETTINGS => (&mut self.settings, SETTINGS_FRAMES, Flood::Settings),
             PING if self.since_ping >= BYTES_A_PING => {
                 self.since_ping = 0;
-                self.window_updates.give(1);
+                self.window_updates.give(1, &WINDOW_UPDATES);
                 return Ok(());
             }
-            PING => (&mut self.pings, Flood::Pings),
-            WINDOW_UPDATE => (&mut self.window_updates, Flood::WindowUpdates),
-            _ => (&mut self.others, Flood::Others),
+            PING => (&mut self.pings, PINGS, Flood::Pings),
+            WINDOW_UPDATE => (&mut self.window_updates, WINDOW_UPDATES, Flood::WindowUpdates),
+            _ => (&mut self.others, OTHERS, Flood::Others),
         };
-        if bucket.take() { Ok(()) } else { Err(flood) }
+        if bucket.take(&limit, self.began) { Ok(()) } else { Err(flood) }
     }
 
     /// A proxy sends the requests of many clients. What it may do grows with them.
     fn begin_head(&mut self) {
         // Some programs send an empty frame before the end of each body.
-        self.empty_data.give(1);
+        self.empty_data.give(1, &EMPTY_DATA);
         self.heads += 1;
         if self.heads == HEADS_A_RESET {
             self.heads = 0;
-            self.resets.give(1);
+            self.resets.give(1, &RESETS);
         }
     }
 }
@@ -338,6 +354,16 @@ mod tests {
         }
         let (many, flood) = borne(&mut meter, RST_STREAM, 0, 4);
         assert!(many <= 501 && flood == Some(Flood::Resets), "{many}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_limits_hold_however_long_the_connection_is_open() {
+        let mut meter = begun();
+        for _month in 0..5 {
+            (0..500).for_each(|_| meter.read(&frame(RST_STREAM, 0, 4)).unwrap());
+            tokio::time::advance(Duration::from_secs(30 * 24 * 3600)).await;
+        }
+        assert_eq!(borne(&mut meter, RST_STREAM, 0, 4), (500, Some(Flood::Resets)));
     }
 
     #[tokio::test(start_paused = true)]
