@@ -62,26 +62,21 @@ impl ConnectionSignals {
 /// The byte stream of an HTTP/2 connection.
 pub(super) struct MeteredIo {
     stream: Stream,
-    /// Bytes that were read before the connection was known to be HTTP/2.
-    early: Vec<u8>,
+    /// Bytes that were read before the connection was known to be HTTP/2, or at its rest.
+    early: Box<[u8]>,
     meter: FloodMeter,
-    /// How many streams may be open at the same time.
-    max_streams: u32,
+    settings: Arc<Settings>,
     signals: Arc<ConnectionSignals>,
-    /// The thread's deadlines. Those below are made when they are needed: an idle connection has none of them.
+    /// The thread's deadlines. Those below are made when they are needed: an idle connection has none of them, and no room for them.
     sweep: Sweep,
     /// The deadline for the end of a head. After the shutdown: for the client to close.
-    slow: Option<Deadline>,
-    header_timeout: Duration,
-    linger_timeout: Duration,
+    slow: Option<Box<Deadline>>,
     /// The deadline for the client to take some bytes. None while no bytes wait in the socket.
-    stalled: Option<Deadline>,
-    send_timeout: Duration,
+    stalled: Option<Box<Deadline>>,
     /// How fast the client reads, and how many bytes it had taken at the last check.
     pace: TransferRate,
     taken: u64,
     written: u64,
-    min_send_rate: u64,
     /// Whether our side is shut down.
     closed: bool,
 }
@@ -90,7 +85,7 @@ impl MeteredIo {
     pub fn new(
         stream: Stream,
         early: Vec<u8>,
-        settings: &Settings,
+        settings: Arc<Settings>,
         sweep: &Sweep,
         signals: Arc<ConnectionSignals>,
     ) -> Self {
@@ -98,27 +93,23 @@ impl MeteredIo {
         slow.set_after(settings.header_timeout);
         Self {
             stream,
-            early,
+            early: early.into(),
             meter: FloodMeter::new(settings.limits.max_size),
-            max_streams: settings.http2.max_streams,
+            settings,
             signals,
             sweep: sweep.clone(),
-            slow: Some(slow),
-            header_timeout: settings.header_timeout,
-            linger_timeout: settings.linger_timeout,
+            slow: Some(Box::new(slow)),
             stalled: None,
-            send_timeout: settings.send_limits.send_timeout,
             pace: TransferRate::default(),
             taken: 0,
             written: 0,
-            min_send_rate: settings.send_limits.min_send_rate,
             closed: false,
         }
     }
 
     /// Counts the frames in `bytes`. False after a flood: the session ends the connection.
     fn look(&mut self, bytes: &[u8]) -> bool {
-        self.meter.note_lasting(self.signals.take_lasting(), self.max_streams);
+        self.meter.note_lasting(self.signals.take_lasting(), self.settings.http2.max_streams);
         if let Err(flood) = self.meter.read(bytes) {
             self.signals.set_flood(flood);
             return false;
@@ -126,24 +117,22 @@ impl MeteredIo {
         if !self.meter.is_inside_head() {
             self.slow = None;
         } else if self.slow.is_none() {
-            self.set_slow_after(self.header_timeout);
+            self.set_slow_after(self.settings.header_timeout);
         }
         true
     }
 
     fn set_slow_after(&mut self, period: Duration) {
-        self.slow.get_or_insert_with(|| self.sweep.deadline()).set_after(period);
+        self.slow.get_or_insert_with(|| Box::new(self.sweep.deadline())).set_after(period);
     }
 
     /// Reads the early bytes, and then from the client.
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.early.is_empty() {
             let taken = self.early.len().min(buf.remaining());
-            let piece: Vec<u8> = self.early.drain(..taken).collect();
-            if self.early.is_empty() {
-                self.early = Vec::new();
-            }
-            buf.put_slice(&piece);
+            let (piece, rest) = self.early.split_at(taken);
+            buf.put_slice(piece);
+            self.early = rest.into();
         } else {
             ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         }
@@ -158,7 +147,7 @@ impl MeteredIo {
     /// Waits for bytes while `h2` has no buffer to read them into. It reads them next.
     pub fn poll_first_bytes(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match read_some(&mut self.stream, cx, FIRST_READ, <[u8]>::to_vec) {
-            Poll::Ready(Ok(bytes)) => self.early = bytes,
+            Poll::Ready(Ok(bytes)) => self.early = bytes.into(),
             // `h2` gets the error, or the end of the stream, when it reads.
             Poll::Ready(Err(_)) => {}
             Poll::Pending => {
@@ -188,15 +177,15 @@ impl MeteredIo {
         if moved > 0 {
             self.stalled = None;
             let now = self.sweep.millis();
-            if !self.pace.has_moved(moved, now, self.min_send_rate) {
+            if !self.pace.has_moved(moved, now, self.settings.send_limits.min_send_rate) {
                 slow = Some(Slow::TooSlow);
             }
         }
         if written.is_pending() {
             // Made first: without any deadline, the clock of the sweep stands still.
-            let stalled = self.stalled.get_or_insert_with(|| self.sweep.deadline());
+            let stalled = self.stalled.get_or_insert_with(|| Box::new(self.sweep.deadline()));
             self.pace.wait(self.sweep.millis());
-            if stalled.poll_stalled(cx, self.send_timeout).is_ready() {
+            if stalled.poll_stalled(cx, self.settings.send_limits.send_timeout).is_ready() {
                 slow = Some(Slow::Stalled);
             }
         }
@@ -253,7 +242,7 @@ impl AsyncWrite for MeteredIo {
         if !this.closed {
             ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
             this.closed = true;
-            this.set_slow_after(this.linger_timeout);
+            this.set_slow_after(this.settings.linger_timeout);
         }
         loop {
             match read_some(&mut this.stream, cx, usize::MAX, <[u8]>::len) {
