@@ -40,8 +40,9 @@ struct FrameDecoder {
 
     max_continuation_frames: usize,
 
-    /// Replaces `max_continuation_frames` if it is set.
-    fixed_max_continuation_frames: Option<usize>,
+    /// Whether `max_continuation_frames` was set and does not follow from the
+    /// other limits.
+    has_fixed_max_continuation_frames: bool,
 
     /// Boxed, because few heads come in several frames.
     partial: Option<Box<Partial>>,
@@ -118,7 +119,8 @@ impl<T> FramedRead<T> {
     /// the last one. Without it, the number follows from the other limits.
     #[inline]
     pub fn set_max_continuation_frames(&mut self, val: usize) {
-        self.decoder.fixed_max_continuation_frames = Some(val);
+        self.decoder.max_continuation_frames = val;
+        self.decoder.has_fixed_max_continuation_frames = true;
     }
 
     /// Update the header table size setting.
@@ -147,19 +149,26 @@ impl FrameDecoder {
                 max_header_list_size,
                 max_frame_size,
             ),
-            fixed_max_continuation_frames: None,
+            has_fixed_max_continuation_frames: false,
             partial: None,
         }
     }
 
     fn set_max_frame_size(&mut self, val: usize) {
-        self.max_continuation_frames = calc_max_continuation_frames(self.max_header_list_size, val);
+        self.update_max_continuation_frames(val);
     }
 
     fn set_max_header_list_size(&mut self, val: usize, max_frame_size: usize) {
         self.max_header_list_size = val;
         // Update max CONTINUATION frames too, since its based on this
-        self.max_continuation_frames = calc_max_continuation_frames(val, max_frame_size);
+        self.update_max_continuation_frames(max_frame_size);
+    }
+
+    fn update_max_continuation_frames(&mut self, max_frame_size: usize) {
+        if !self.has_fixed_max_continuation_frames {
+            self.max_continuation_frames =
+                calc_max_continuation_frames(self.max_header_list_size, max_frame_size);
+        }
     }
 
     fn set_header_table_size(&mut self, val: usize) {
@@ -357,11 +366,11 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 partial.continuation_frames_count = 0;
             } else {
                 let cnt = partial.continuation_frames_count + 1;
-                let max = decoder
-                    .fixed_max_continuation_frames
-                    .unwrap_or(decoder.max_continuation_frames);
-                if cnt > max {
-                    tracing::debug!("too_many_continuations, max = {}", max);
+                if cnt > decoder.max_continuation_frames {
+                    tracing::debug!(
+                        "too_many_continuations, max = {}",
+                        decoder.max_continuation_frames
+                    );
                     return Err(Error::library_go_away_data(
                         Reason::ENHANCE_YOUR_CALM,
                         "too_many_continuations",

@@ -48,10 +48,7 @@ struct Encoder<B> {
     max_frame_size: FrameSize,
 
     /// Chain payloads bigger than this.
-    chain_threshold: usize,
-
-    /// Min buffer required to attempt to write a frame
-    min_buffer_capacity: usize,
+    chain_threshold: FrameSize,
 }
 
 #[derive(Debug)]
@@ -97,8 +94,7 @@ where
                 next: None,
                 last_data_frame: None,
                 max_frame_size: frame::DEFAULT_MAX_FRAME_SIZE,
-                chain_threshold,
-                min_buffer_capacity: chain_threshold + frame::HEADER_LEN,
+                chain_threshold: chain_threshold as FrameSize,
             },
         }
     }
@@ -235,19 +231,20 @@ where
             Frame::Data(mut v) => {
                 // Ensure that the payload is not greater than the max frame.
                 let len = v.payload().remaining();
+                let chain_threshold = self.chain_threshold as usize;
 
                 if len > self.max_frame_size() {
                     return Err(PayloadTooBig);
                 }
 
-                if len >= self.chain_threshold {
+                if len >= chain_threshold {
                     let head = v.head();
 
                     // Encode the frame head to the buffer
                     head.encode(len, self.buf.get_mut());
 
-                    if self.buf.get_ref().remaining() < self.chain_threshold {
-                        let extra_bytes = self.chain_threshold - self.buf.remaining();
+                    if self.buf.get_ref().remaining() < chain_threshold {
+                        let extra_bytes = chain_threshold - self.buf.remaining();
                         self.buf.get_mut().put(v.payload_mut().take(extra_bytes));
                     }
 
@@ -315,10 +312,12 @@ where
     }
 
     fn has_capacity(&self) -> bool {
+        // Min buffer required to attempt to write a frame
+        let min_buffer_capacity = self.chain_threshold as usize + frame::HEADER_LEN;
+
         self.is_released()
             || (self.next.is_none()
-                && self.buf.get_ref().capacity() - self.buf.get_ref().len()
-                    >= self.min_buffer_capacity)
+                && self.buf.get_ref().capacity() - self.buf.get_ref().len() >= min_buffer_capacity)
     }
 
     fn is_empty(&self) -> bool {

@@ -40,7 +40,7 @@ where
     ///
     /// This exists separately from State in order to support
     /// graceful shutdown.
-    error: Option<frame::GoAway>,
+    error: Option<Box<frame::GoAway>>,
 
     /// Pending GOAWAY frames to write.
     go_away: GoAway,
@@ -57,8 +57,9 @@ where
     /// Stream state handler
     streams: Streams<B, P>,
 
-    /// A `tracing` span tracking the lifetime of the connection.
-    span: tracing::Span,
+    /// A `tracing` span tracking the lifetime of the connection. `None` if it
+    /// is disabled.
+    span: Option<Box<tracing::Span>>,
 
     /// Client or server
     _phantom: PhantomData<P>,
@@ -71,7 +72,7 @@ struct DynConnection<'a, B: Buf = Bytes> {
 
     streams: DynStreams<'a, B>,
 
-    error: &'a mut Option<frame::GoAway>,
+    error: &'a mut Option<Box<frame::GoAway>>,
 
     ping_pong: &'a mut PingPong,
 }
@@ -167,7 +168,7 @@ where
                 ping_pong: PingPong::new(),
                 settings: Settings::new(config.settings),
                 streams,
-                span,
+                span: (!span.is_disabled()).then(|| Box::new(span)),
                 _phantom: PhantomData,
             },
         }
@@ -224,7 +225,7 @@ where
     /// Returns `Error` as this may raise errors that are caused by delayed
     /// processing of received frames.
     fn poll_ready(&mut self, cx: &mut Context) -> Poll<Result<(), Error>> {
-        let _e = self.inner.span.enter();
+        let _e = self.inner.span.as_ref().map(|span| span.enter());
         let span = tracing::trace_span!("poll_ready");
         let _e = span.enter();
         // The order of these calls don't really matter too much
@@ -323,7 +324,7 @@ where
         // `poll2`, which means that we can't borrow `self.span` to enter it.
         // The clone is just an atomic ref bump.
         let span = self.inner.span.clone();
-        let _e = span.enter();
+        let _e = span.as_ref().map(|span| span.enter());
         let span = tracing::trace_span!("poll");
         let _e = span.enter();
 
@@ -611,7 +612,7 @@ where
                 // until they are all EOS. Once they are, State should
                 // transition to GoAway.
                 self.streams.recv_go_away(&frame)?;
-                *self.error = Some(frame);
+                *self.error = Some(Box::new(frame));
             }
             Some(Ping(frame)) => {
                 tracing::trace!(?frame, "recv PING");

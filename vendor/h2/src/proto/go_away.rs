@@ -16,7 +16,7 @@ pub(super) struct GoAway {
     /// Whether the user started the GOAWAY by calling `abrupt_shutdown`.
     is_user_initiated: bool,
     /// A GOAWAY frame that must be buffered in the Codec immediately.
-    pending: Option<frame::GoAway>,
+    pending: Option<Box<frame::GoAway>>,
 }
 
 /// Keeps a memory of any GOAWAY frames we've sent before.
@@ -65,7 +65,7 @@ impl GoAway {
             last_processed_id: f.last_stream_id(),
             reason: f.reason(),
         });
-        self.pending = Some(f);
+        self.pending = Some(Box::new(f));
     }
 
     pub fn go_away_now(&mut self, f: frame::GoAway) {
@@ -133,7 +133,7 @@ impl GoAway {
             }
 
             let reason = frame.reason();
-            dst.buffer(frame.into()).expect("invalid GOAWAY frame");
+            dst.buffer((*frame).into()).expect("invalid GOAWAY frame");
 
             return Poll::Ready(Some(Ok(reason)));
         } else if self.should_close_now() {

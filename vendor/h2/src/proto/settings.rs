@@ -5,12 +5,13 @@ use std::task::{Context, Poll};
 
 #[derive(Debug)]
 pub(crate) struct Settings {
-    /// Our local SETTINGS sync state with the remote.
-    local: Local,
+    /// Our local SETTINGS sync state with the remote. `None` if they are in
+    /// sync.
+    local: Option<Box<Local>>,
     /// Received SETTINGS frame pending processing. The ACK must be written to
     /// the socket first then the settings applied **before** receiving any
     /// further frames.
-    remote: Option<frame::Settings>,
+    remote: Option<Box<frame::Settings>>,
     /// Whether the connection has received the initial SETTINGS frame from the
     /// remote peer.
     has_received_remote_initial_settings: bool,
@@ -23,8 +24,6 @@ enum Local {
     /// We have sent these SETTINGS and are waiting for the remote to ACK
     /// before we apply them.
     WaitingAck(frame::Settings),
-    /// Our local settings are in sync with the remote.
-    Synced,
 }
 
 impl Settings {
@@ -32,7 +31,7 @@ impl Settings {
         Settings {
             // We assume the initial local SETTINGS were flushed during
             // the handshake process.
-            local: Local::WaitingAck(local),
+            local: Some(Box::new(Local::WaitingAck(local))),
             remote: None,
             has_received_remote_initial_settings: false,
         }
@@ -51,8 +50,8 @@ impl Settings {
         P: Peer,
     {
         if frame.is_ack() {
-            match &self.local {
-                Local::WaitingAck(local) => {
+            match self.local.as_deref() {
+                Some(Local::WaitingAck(local)) => {
                     tracing::debug!("received settings ACK; applying {:?}", local);
 
                     if let Some(max) = local.max_frame_size() {
@@ -68,10 +67,10 @@ impl Settings {
                     }
 
                     streams.apply_local_settings(local)?;
-                    self.local = Local::Synced;
+                    self.local = None;
                     Ok(())
                 }
-                Local::ToSend(..) | Local::Synced => {
+                Some(Local::ToSend(..)) | None => {
                     // We haven't sent any SETTINGS frames to be ACKed, so
                     // this is very bizarre! Remote is either buggy or malicious.
                     proto_err!(conn: "received unexpected settings ack");
@@ -82,18 +81,18 @@ impl Settings {
             // We always ACK before reading more frames, so `remote` should
             // always be none!
             assert!(self.remote.is_none());
-            self.remote = Some(frame);
+            self.remote = Some(Box::new(frame));
             Ok(())
         }
     }
 
     pub(crate) fn send_settings(&mut self, frame: frame::Settings) -> Result<(), UserError> {
         assert!(!frame.is_ack());
-        match &self.local {
-            Local::ToSend(..) | Local::WaitingAck(..) => Err(UserError::SendSettingsWhilePending),
-            Local::Synced => {
+        match self.local {
+            Some(_) => Err(UserError::SendSettingsWhilePending),
+            None => {
                 tracing::trace!("queue to send local settings: {:?}", frame);
-                self.local = Local::ToSend(frame);
+                self.local = Some(Box::new(Local::ToSend(frame)));
                 Ok(())
             }
         }
@@ -147,8 +146,8 @@ impl Settings {
 
         self.remote = None;
 
-        match &self.local {
-            Local::ToSend(settings) => {
+        match self.local.as_deref() {
+            Some(Local::ToSend(settings)) => {
                 if !dst.poll_ready(cx)?.is_ready() {
                     return Poll::Pending;
                 }
@@ -158,9 +157,9 @@ impl Settings {
                     .expect("invalid settings frame");
                 tracing::trace!("local settings sent; waiting for ack: {:?}", settings);
 
-                self.local = Local::WaitingAck(settings.clone());
+                self.local = Some(Box::new(Local::WaitingAck(settings.clone())));
             }
-            Local::WaitingAck(..) | Local::Synced => {}
+            Some(Local::WaitingAck(..)) | None => {}
         }
 
         Poll::Ready(Ok(()))

@@ -404,6 +404,6 @@ mod tests {
     fn the_task_of_an_idle_connection_is_small() {
         // Above, the allocator takes a quarter of a KiB more for each open connection. `tokio` adds 104 bytes.
         let bytes = size_of_result(Shard::serve_http2);
-        assert!(bytes <= 1536 - 104, "{bytes} bytes for each open connection");
+        assert!(bytes <= 1280 - 104, "{bytes} bytes for each open connection");
     }
 }
