@@ -86,7 +86,7 @@ impl<T> FramedRead<T> {
         let idle = self.inner.read_buffer().is_empty() && self.decoder.partial.is_none();
         if idle {
             *self.inner.read_buffer_mut() = BytesMut::new();
-            self.decoder.hpack.release_buffer();
+            self.decoder.hpack.release_memory();
         }
         idle
     }

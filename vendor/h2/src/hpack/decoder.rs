@@ -165,9 +165,11 @@ impl Decoder {
         }
     }
 
-    /// Frees the buffer for decoded strings. The next string allocates it again.
-    pub fn release_buffer(&mut self) {
+    /// Frees the buffer for decoded strings, and the room for further entries of
+    /// the table. What is decoded next allocates them again.
+    pub fn release_memory(&mut self) {
         self.buffer = BytesMut::new();
+        self.table.entries.shrink_to_fit();
     }
 
     /// Queues a potential size update
