@@ -562,7 +562,7 @@ where
     /// (`SETTINGS_MAX_HEADER_LIST_SIZE`), which counts 32 bytes more for each
     /// field.
     ///
-    /// It is `usize::MAX` if the peer has no limit or has not told it yet.
+    /// It is `u32::MAX` if the peer has no limit or has not told it yet.
     pub fn current_max_send_header_list_size(&self) -> usize {
         self.inner.current_max_send_header_list_size()
     }

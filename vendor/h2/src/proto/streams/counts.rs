@@ -2,7 +2,13 @@ use super::*;
 
 /// A peer that makes us reset every stream must not get away with it, so many
 /// streams make up for one local reset.
-const STREAMS_PER_FORGOTTEN_RESET: usize = 8;
+const STREAMS_PER_FORGOTTEN_RESET: u32 = 8;
+
+/// A limit of a number of streams. All streams have numbers of 31 bits, so a
+/// larger limit means none.
+fn limit(max: usize) -> u32 {
+    u32::try_from(max).unwrap_or(u32::MAX)
+}
 
 #[derive(Debug)]
 struct Budget {
@@ -48,41 +54,41 @@ pub(super) struct Counts {
     peer: peer::Dyn,
 
     /// Maximum number of locally initiated streams
-    max_send_streams: usize,
+    max_send_streams: u32,
 
     /// Current number of remote initiated streams
-    num_send_streams: usize,
+    num_send_streams: u32,
 
     /// Maximum number of remote initiated streams
-    max_recv_streams: usize,
+    max_recv_streams: u32,
 
     /// Current number of locally initiated streams
-    num_recv_streams: usize,
+    num_recv_streams: u32,
 
     /// Maximum number of pending locally reset streams
-    max_local_reset_streams: usize,
+    max_local_reset_streams: u32,
 
     /// Current number of pending locally reset streams
-    num_local_reset_streams: usize,
+    num_local_reset_streams: u32,
 
     /// Max number of "pending accept" streams that were remotely reset
-    max_remote_reset_streams: usize,
+    max_remote_reset_streams: u32,
 
     /// Current number of "pending accept" streams that were remotely reset
-    num_remote_reset_streams: usize,
+    num_remote_reset_streams: u32,
 
     /// Maximum number of locally reset streams due to protocol error that are
     /// not forgotten yet.
     ///
     /// When this gets exceeded, we issue GOAWAYs.
-    max_local_error_reset_streams: Option<usize>,
+    max_local_error_reset_streams: Option<u32>,
 
     /// Number of locally reset streams due to protocol error. One of them is
     /// forgotten for every `STREAMS_PER_FORGOTTEN_RESET` streams that open.
-    num_local_error_reset_streams: usize,
+    num_local_error_reset_streams: u32,
 
     /// Number of streams that have opened since a local reset was forgotten.
-    num_streams_since_forgotten_reset: usize,
+    num_streams_since_forgotten_reset: u32,
 
     /// connection-level budget for DATA framing overhead.
     data_frame_budget: Budget,
@@ -92,7 +98,7 @@ pub(super) struct Counts {
 
     /// Number of empty, non-final DATA frames received, beyond one for every
     /// stream that has opened since.
-    num_recv_empty_data_frames: usize,
+    num_recv_empty_data_frames: u32,
 }
 
 impl Counts {
@@ -100,15 +106,15 @@ impl Counts {
     pub fn new(peer: peer::Dyn, config: &Config) -> Self {
         Counts {
             peer,
-            max_send_streams: config.initial_max_send_streams,
+            max_send_streams: limit(config.initial_max_send_streams),
             num_send_streams: 0,
-            max_recv_streams: config.remote_max_initiated.unwrap_or(usize::MAX),
+            max_recv_streams: config.remote_max_initiated.map_or(u32::MAX, limit),
             num_recv_streams: 0,
-            max_local_reset_streams: config.local_reset_max,
+            max_local_reset_streams: limit(config.local_reset_max),
             num_local_reset_streams: 0,
-            max_remote_reset_streams: config.remote_reset_max,
+            max_remote_reset_streams: limit(config.remote_reset_max),
             num_remote_reset_streams: 0,
-            max_local_error_reset_streams: config.local_max_error_reset_streams,
+            max_local_error_reset_streams: config.local_max_error_reset_streams.map(limit),
             num_local_error_reset_streams: 0,
             num_streams_since_forgotten_reset: 0,
             data_frame_budget: Budget::new(config.data_frame_budget.resolve(None)),
@@ -136,7 +142,7 @@ impl Counts {
                 .num_recv_empty_data_frames
                 .checked_add(1)
                 .ok_or(BudgetExhausted)?;
-            if self.num_recv_empty_data_frames > MAX_RECV_EMPTY_DATA_FRAMES {
+            if self.num_recv_empty_data_frames as usize > MAX_RECV_EMPTY_DATA_FRAMES {
                 return Err(BudgetExhausted);
             }
             Ok(())
@@ -200,7 +206,7 @@ impl Counts {
         self.num_local_error_reset_streams += 1;
     }
 
-    pub(crate) fn max_local_error_resets(&self) -> Option<usize> {
+    pub(crate) fn max_local_error_resets(&self) -> Option<u32> {
         self.max_local_error_reset_streams
     }
 
@@ -273,7 +279,7 @@ impl Counts {
         self.num_local_reset_streams += 1;
     }
 
-    pub(crate) fn max_remote_reset_streams(&self) -> usize {
+    pub(crate) fn max_remote_reset_streams(&self) -> u32 {
         self.max_remote_reset_streams
     }
 
@@ -302,8 +308,8 @@ impl Counts {
 
     pub fn apply_remote_settings(&mut self, settings: &frame::Settings, is_initial: bool) {
         match settings.max_concurrent_streams() {
-            Some(val) => self.max_send_streams = val as usize,
-            None if is_initial => self.max_send_streams = usize::MAX,
+            Some(val) => self.max_send_streams = val,
+            None if is_initial => self.max_send_streams = u32::MAX,
             None => {}
         }
     }
@@ -368,13 +374,13 @@ impl Counts {
     /// Returns the maximum number of streams that can be initiated by this
     /// peer.
     pub(crate) fn max_send_streams(&self) -> usize {
-        self.max_send_streams
+        self.max_send_streams as usize
     }
 
     /// Returns the maximum number of streams that can be initiated by the
     /// remote peer.
     pub(crate) fn max_recv_streams(&self) -> usize {
-        self.max_recv_streams
+        self.max_recv_streams as usize
     }
 
     fn dec_num_streams(&mut self, stream: &mut store::Ptr) {

@@ -37,7 +37,7 @@ pub(super) struct Send {
     is_push_enabled: bool,
 
     /// The largest header list that the peer accepts.
-    max_header_list_size: usize,
+    max_header_list_size: u32,
 
     /// If extended connect protocol is enabled.
     is_extended_connect_protocol_enabled: bool,
@@ -59,14 +59,14 @@ impl Send {
             next_stream_id: Ok(config.local_next_stream_id),
             prioritize: Prioritize::new(config),
             is_push_enabled: true,
-            max_header_list_size: usize::MAX,
+            max_header_list_size: u32::MAX,
             is_extended_connect_protocol_enabled: false,
         }
     }
 
     /// Returns the largest header list that the peer accepts
     pub fn max_header_list_size(&self) -> usize {
-        self.max_header_list_size
+        self.max_header_list_size as usize
     }
 
     /// Returns the connection's capacity that is not assigned to any stream
@@ -522,7 +522,7 @@ impl Send {
         }
 
         if let Some(val) = settings.max_header_list_size() {
-            self.max_header_list_size = val as usize;
+            self.max_header_list_size = val;
         }
 
         // Applies an update to the remote endpoint's initial window size.

@@ -102,7 +102,7 @@ struct Actions {
     task: Option<Waker>,
 
     /// If the connection errors, a copy is kept for any StreamRefs.
-    conn_error: Option<proto::Error>,
+    conn_error: Option<Box<proto::Error>>,
 }
 
 /// Contains the buffer of frames to be written to the wire.
@@ -824,7 +824,7 @@ impl Inner {
             })
         });
 
-        actions.conn_error = Some(err);
+        actions.conn_error = Some(Box::new(err));
 
         last_processed_id
     }
@@ -855,7 +855,7 @@ impl Inner {
             }
         });
 
-        actions.conn_error = Some(err);
+        actions.conn_error = Some(Box::new(err));
 
         Ok(())
     }
@@ -975,13 +975,13 @@ impl Inner {
         let send_buffer = &mut *send_buffer;
 
         if actions.conn_error.is_none() {
-            actions.conn_error = Some(
+            actions.conn_error = Some(Box::new(
                 io::Error::new(
                     io::ErrorKind::BrokenPipe,
                     "connection closed because of a broken pipe",
                 )
                 .into(),
-            );
+            ));
         }
 
         tracing::trace!("Streams::recv_eof");
@@ -1865,7 +1865,7 @@ impl Actions {
 
     fn ensure_no_conn_error(&self) -> Result<(), proto::Error> {
         if let Some(ref err) = self.conn_error {
-            Err(err.clone())
+            Err(proto::Error::clone(err))
         } else {
             Ok(())
         }
