@@ -81,7 +81,7 @@ async fn http2_clients_with_one_request_each(site: &Site, count: usize) -> Vec<F
     let mut clients = Vec::new();
     for _ in 0..count {
         let mut client = frame_client(site.address()).await;
-        let table = indexed_block(&[(":authority", "a.test"), (":path", "/first")]);
+        let table = indexed_block(&[(":authority", "a.test"), (":path", "/first"), ("x-kept", "kept")]);
         ask(&mut client, 1, [block(&METHOD_AND_SCHEME), table].concat()).await;
         clients.push(client);
     }
@@ -106,11 +106,14 @@ async fn an_idle_http2_connection_gives_its_buffers_back_and_serves_its_next_req
             client.send(&[Frame::new(Frame::PING, 0, 0, [7; 8])]).await;
             assert_eq!(client.next_of(Frame::PING).await.payload, [7; 8]);
         }
-        // 62 and 63 are the fields of the first request in the dynamic table.
-        ask(client, 3, [block(&METHOD_AND_SCHEME), vec![0x80 | 62, 0x80 | 63]].concat()).await;
+        // These are the fields of the first request in the dynamic table: its path, its host, and the last one.
+        ask(client, 3, [block(&METHOD_AND_SCHEME), vec![0x80 | 63, 0x80 | 64, 0x80 | 62]].concat()).await;
     }
     assert_eq!(app.requests().len(), 3 * CONNECTIONS);
-    assert!(app.requests().iter().all(|seen| seen.target() == "/first"));
+    for seen in app.requests() {
+        assert_eq!(seen.target(), "/first");
+        assert_eq!(["Host", "X-Kept"].map(|name| seen.field(name).unwrap()), ["a.test", "kept"]);
+    }
 }
 
 /// What tells a client that the table of the responses was emptied: its maximum size is 0, and then 4096 (RFC 7541 section 6.3).

@@ -165,11 +165,15 @@ impl Decoder {
         }
     }
 
-    /// Frees the buffer for decoded strings, and the room for further entries of
-    /// the table. What is decoded next allocates them again.
+    /// Frees the buffer for decoded strings, and packs the table. What is decoded
+    /// next allocates again.
     pub fn release_memory(&mut self) {
+        // Otherwise nothing was decoded since the buffer was freed.
+        let has_decoded = self.buffer.capacity() > 0;
         self.buffer = BytesMut::new();
-        self.table.entries.shrink_to_fit();
+        if has_decoded {
+            self.table.pack();
+        }
     }
 
     /// Queues a potential size update
@@ -555,6 +559,22 @@ impl Table {
 
             // Track the entry. It outlives the buffer that it was read from.
             self.entries.push_front(entry.detached());
+        }
+    }
+
+    /// Frees the room for further entries, and joins the values of all entries.
+    /// Each has memory of its own, and more for counting its users.
+    fn pack(&mut self) {
+        self.entries.shrink_to_fit();
+        let lengths = self.entries.iter().map(|entry| entry.moved_value().len());
+        let mut values = BytesMut::with_capacity(lengths.sum());
+        for entry in &self.entries {
+            values.extend_from_slice(entry.moved_value());
+        }
+        let mut values = values.freeze();
+        for entry in &mut self.entries {
+            let value = values.split_to(entry.moved_value().len());
+            entry.move_value(value);
         }
     }
 

@@ -159,6 +159,34 @@ impl Header {
         }
     }
 
+    /// The value that `move_value` replaces. It is empty for the kinds of headers
+    /// whose values take little memory.
+    pub(super) fn moved_value(&self) -> &[u8] {
+        match *self {
+            Header::Field { ref value, .. } => value.as_ref(),
+            Header::Authority(ref v) | Header::Scheme(ref v) | Header::Path(ref v) => v.as_ref(),
+            _ => &[],
+        }
+    }
+
+    /// Replaces the value by an equal one, which is in other memory.
+    pub(super) fn move_value(&mut self, to: Bytes) {
+        match *self {
+            Header::Field { ref mut value, .. } => {
+                if let Ok(mut moved) = HeaderValue::from_maybe_shared(to) {
+                    moved.set_sensitive(value.is_sensitive());
+                    *value = moved;
+                }
+            }
+            Header::Authority(ref mut v) | Header::Scheme(ref mut v) | Header::Path(ref mut v) => {
+                if let Ok(moved) = BytesStr::try_from(to) {
+                    *v = moved;
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the header name
     pub fn name(&self) -> Name<'_> {
         match *self {
