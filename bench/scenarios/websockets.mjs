@@ -24,7 +24,7 @@ export const websockets = {
   peers: Object.keys(PEERS),
   titles: titlesOf(PEERS),
   settings: { rounds: 3, seconds: 4 },
-  quick: { rounds: 1, seconds: 2 },
+  quick: { rounds: 1, seconds: 6 },
 
   lasts: ({ rounds, seconds }, peers) => rounds * RATES.length * peers.length * (seconds + 4),
 
