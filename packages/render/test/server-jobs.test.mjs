@@ -1,12 +1,15 @@
 // Jobs: their results and errors. Whatever a client sends or a component throws does not affect other jobs.
 import assert from 'node:assert/strict';
 import { AsyncResource } from 'node:async_hooks';
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { eventually } from '@hostler/testkit';
+import { createRenderer } from '@hostler/render/server';
 import { JSON_TYPE, serve } from './support/renderer.mjs';
 
 const NO_HTML =
@@ -288,6 +291,25 @@ test('when the client disconnects, the signal aborts, waits end, and no job star
   assert.equal((await gone).message, 'the client left');
   await end;
   assert.deepEqual(begun, ['a']);
+});
+
+test('no job starts for a client that left before the batch began', async (t) => {
+  const begun = [];
+  let ended;
+  const end = new Promise((resolve) => (ended = resolve));
+  const render = createRenderer({ getComponent: (name) => begun.push(name) && ok, plugins: [{ batchEnd: () => ended() }] });
+  const server = createServer(async (incoming, response) => {
+    incoming.body = await json(incoming);
+    response.once('close', () => render(incoming, response));
+    client.destroy();
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const client = request({ port: server.address().port, path: '/batch', method: 'POST', headers: JSON_TYPE });
+  client.on('error', () => {}); // it closes the connection on purpose
+  client.end(JSON.stringify({ a: { name: 'A' }, b: { name: 'B' } }));
+  await end;
+  assert.deepEqual(begun, []);
 });
 
 /** Computes for longer than a batch does without a turn of the event loop. */

@@ -98,9 +98,12 @@ function isRead(request: Parsed): boolean {
 
 async function answer(core: Core, request: Parsed, response: ServerResponse): Promise<void> {
   const batch = new Batch(core, (request.body ?? {}) as Record<string, Job>, { request, response });
-  response.once('close', () => {
+  const closed = () => {
     if (!response.writableFinished) batch.abandon(new Error('the client left'));
-  });
+  };
+  // A client may have left while its body was inflated, or in earlier middleware: then the event is over.
+  if (response.destroyed) closed();
+  else response.once('close', closed);
   const { statusCode, text } = await batch.run();
   if (!response.headersSent) answerJson(response, statusCode, text);
 }
