@@ -127,8 +127,8 @@ test('a module whose default export is a function is a component', async (t) => 
 });
 
 test('a component that returns nothing fails with Hypernova\'s intended message', async (t) => {
-  const found = await together(t, { empty: () => '', undefined: () => undefined, null: async () => null, function: () => ok, symbol: () => Symbol('s') });
-  for (const name of ['empty', 'undefined', 'null', 'function', 'symbol']) {
+  const found = await together(t, { empty: () => '', undefined: () => undefined, null: async () => null, function: () => ok, symbol: () => Symbol('s'), toJSON: () => ({ toJSON() {} }) });
+  for (const name of ['empty', 'undefined', 'null', 'function', 'symbol', 'toJSON']) {
     assertFailed(found[name], { type: 'Error', name: 'Error', message: NO_HTML });
     assert.deepEqual(found[name].error.stack, ['']);
   }
@@ -156,6 +156,15 @@ test('meta that is no JSON fails only its job', async (t) => {
   const found = await together(t, { bad, good });
   assertFailed(found.bad, { name: 'TypeError', message: 'Do not know how to serialize a BigInt' });
   assert.deepEqual([found.good.meta, found.good.html], [{ status: 410 }, 'html']);
+});
+
+test('meta that JSON leaves out is empty, because clients read all fields', async (t) => {
+  const values = { function: ok, symbol: Symbol('s'), toJSON: { toJSON() {} }, undefined: undefined, null: null };
+  const components = Object.entries(values).map(([name, returnMeta]) => [name, (_props, context) => Object.assign(context, { returnMeta }).id]);
+  const found = await together(t, Object.fromEntries(components));
+  for (const name of Object.keys(values)) {
+    assert.deepEqual([Object.keys(found[name]), found[name].meta, found[name].success], [FIELDS, {}, true], name);
+  }
 });
 
 test('a component that makes its context unserializable fails its batch, not the process', async (t) => {

@@ -86,8 +86,7 @@ export class RenderJob implements Owner {
       }
       let html = this.#step(() => render(context.props, context));
       if (isThenable(html)) html = await this.#waited(html);
-      // JSON would omit a function or a symbol.
-      if (!html || typeof html === 'function' || typeof html === 'symbol') throw noHtml();
+      if (!html || isOmitted(html)) throw noHtml();
       context.html = html;
     } finally {
       this.#ended = true;
@@ -110,7 +109,7 @@ export class RenderJob implements Owner {
     return JSON.stringify({
       name,
       html,
-      meta: returnMeta ?? {},
+      meta: isOmitted(returnMeta) ? {} : (returnMeta ?? {}),
       duration,
       statusCode,
       success: html !== null,
@@ -138,6 +137,11 @@ export class RenderJob implements Owner {
     });
     return result.finally(() => (this.#interrupt = undefined));
   }
+}
+
+/** Whether JSON leaves out a field with this value: a function, a symbol, or what `toJSON` makes of it. Clients read all fields. */
+function isOmitted(value: unknown): boolean {
+  return typeof value !== 'string' && JSON.stringify(value) === undefined;
 }
 
 /** A function, or the default export of a module: bundlers make that from `export default`. Hypernova answers 404 for the second. */
