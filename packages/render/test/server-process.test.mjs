@@ -81,6 +81,15 @@ test('a rejection that belongs to no job ends the process too', async (t) => {
   await said('Error: rejected without a job');
 });
 
+test('a second service in the process changes nothing about errors', async (t) => {
+  const { results, said, ended, lines } = await start(t, 'service.cjs', { SECOND: 'true' });
+  assert.equal((await results({ a: { name: 'promise' } })).a.error.message, 'in a promise');
+  assert.equal((await results({ a: { name: 'rejectOutside' } })).a.html, 'rendered');
+  await said('error: an error that belongs to no job');
+  assert.deepEqual(await ended, { code: 1, signal: null });
+  assert.ok(!lines.some((line) => line.includes('which has ended') || line.includes('lets pass')), lines.join('\n'));
+});
+
 test('a rejection that belongs to no job ends no process that has its own listener for it, or a flag of Node', async (t) => {
   const listening = await start(t, 'service.cjs');
   await listening.results({ a: { name: 'listen' } });

@@ -29,25 +29,39 @@ export function hypernova<App extends Application = Application>(config: Config<
   const whole: Config = { ...DEFAULTS, ...config };
   whole.listenArgs ??= [whole.port ?? DEFAULTS.port, whole.host ?? DEFAULTS.host];
   const service = new Service(whole, parts);
+  services.push(service);
   catchStrayErrors({
     late: (owner, error) => log.error(`uncaught, from ${owner.label}: ${lines(error)}`),
     tolerated: (error) => log.error(`a rejection that belongs to no job, and that the application lets pass: ${lines(error)}`),
     unknown: (error) => {
       log.error(`an error that belongs to no job; this process ends, because its state is unknown: ${lines(error)}`);
-      void service.stop(1, error);
+      void endProcess(1, error);
     },
   });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       log.info(`${signal}: finishing running requests`);
-      void service.stop(0);
+      void endProcess(0);
     });
   }
   service.start(app).catch((error) => {
     log.error(`cannot start: ${lines(error)}`);
-    void service.stop(1, error);
+    void endProcess(1, error);
   });
   return app;
+}
+
+/** The services of this process. It ends when all have finished. */
+const services: Service[] = [];
+let isEnding = false;
+
+/** Finishes running requests, tells the plugins, and ends the process. */
+async function endProcess(code: number, error: unknown = null): Promise<void> {
+  if (isEnding) return;
+  isEnding = true;
+  setTimeout(() => process.exit(code), FAREWELL).unref();
+  await Promise.all(services.map((service) => service.stop(error)));
+  process.exit(code);
 }
 
 class Service {
@@ -73,18 +87,15 @@ class Service {
     this.#parts.log.info('Connected', { listen: args });
   }
 
-  /** Finishes running requests, tells the plugins, and ends the process. */
-  async stop(code: number, error: unknown = null): Promise<void> {
-    if (this.#stopping) return;
+  /** Finishes running requests, and tells the plugins. */
+  async stop(error: unknown): Promise<void> {
     this.#stopping = true;
-    setTimeout(() => process.exit(code), FAREWELL).unref();
     await this.#closed();
     try {
       await this.#parts.plugins.tell('shutDown', () => [this.#config, error]);
     } catch (thrown) {
       this.#parts.log.error(`a plugin's shutDown threw: ${lines(thrown)}`);
     }
-    process.exit(code);
   }
 
   #closed(): Promise<void> {

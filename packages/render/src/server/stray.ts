@@ -46,20 +46,25 @@ export class Account implements Owner {
 
 export interface StrayErrors {
   /** The error belongs to an owner that has ended or failed before. */
-  late(owner: Owner, error: unknown): void;
+  late: (owner: Owner, error: unknown) => void;
   /** A rejection belongs to no known owner, and the application has decided that such a one does not end its process. */
-  tolerated(error: unknown): void;
+  tolerated: (error: unknown) => void;
   /** The error belongs to no known owner, so the state of the process is not known. */
-  unknown(error: unknown): void;
+  unknown: (error: unknown) => void;
 }
 
 const TOLERANT = /--unhandled-rejections[= ](?:none|warn)/;
 
+/** One for each service of this process. They share the listeners below. */
+const services: StrayErrors[] = [];
+
 /** Catches the errors that would end the process. All events are emitted in the context of their origin. */
 export function catchStrayErrors(to: StrayErrors): void {
+  services.push(to);
+  if (services.length > 1) return;
   const told = (error: unknown, isTolerated: boolean) => {
     const owner = accounts.getStore();
-    if (!owner) return isTolerated ? to.tolerated(error) : to.unknown(error);
+    if (!owner) return services.forEach(({ tolerated, unknown }) => (isTolerated ? tolerated(error) : unknown(error)));
     if (!owner.fail(error)) to.late(owner, error);
   };
   process.on('uncaughtException', (error) => told(error, false));

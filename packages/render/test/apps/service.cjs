@@ -89,3 +89,4 @@ const plugins = [
   },
 ];
 hypernova({ getComponent: (name) => components[name], plugins, port: Number(process.env.PORT), host: '127.0.0.1' });
+if (process.env.SECOND) hypernova({ getComponent: () => components.ok, port: 0, host: '127.0.0.1' });
