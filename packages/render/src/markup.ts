@@ -18,13 +18,17 @@ export function newId(): string {
 
 /** The whole markup of a component. `id` must be unique on the page. */
 export function serialize(name: string, html: string, data: unknown, id: string = newId()): string {
-  const attributes = { [DATA_KEY]: keyOf(name), [DATA_ID]: id };
-  return `<div ${inMarkup(attributes)}>${html}</div>\n${toScript(attributes, data)}`;
+  const attributes = inMarkup({ [DATA_KEY]: keyOf(name), [DATA_ID]: id });
+  return `<div ${attributes}>${html}</div>\n${script(attributes, data)}`;
 }
 
 /** A script element with `data`. `fromScript` with the same attributes finds it. */
 export function toScript(attributes: Record<string, string>, data: unknown): string {
-  return `<script type="application/json" ${inMarkup(attributes)}>${wrap(encode(data))}</script>`;
+  return script(inMarkup(attributes), data);
+}
+
+function script(attributes: string, data: unknown): string {
+  return `<script type="application/json" ${attributes}>${wrap(encode(data))}</script>`;
 }
 
 export function attributeName(name: string): string {
