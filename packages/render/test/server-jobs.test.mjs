@@ -89,6 +89,16 @@ test('a rejection with something that is no error has it as its message, as it i
   }
 });
 
+test('an error that a component sets in its context is in its result, beside its html', async (t) => {
+  const caught = (_props, context) => Object.assign(context, { error: new RangeError('caught') }) && 'something else';
+  const both = (_props, context) => Promise.reject(Object.assign(context, { error: new RangeError('caught') }) && new TypeError('thrown'));
+  const found = await together(t, { caught, both });
+  const { html, statusCode, success, error } = found.caught;
+  assert.deepEqual([html, statusCode, success, error.name, error.message], ['something else', 200, true, 'RangeError', 'caught']);
+  assert.match(error.stack[1], /server-jobs\.test\.mjs/);
+  assertFailed(found.both, { name: 'TypeError', message: 'thrown' });
+});
+
 test('any thrown value fails the job with an error that names it', async (t) => {
   const circle = {};
   circle.circle = circle;

@@ -105,7 +105,7 @@ export class RenderJob implements Owner {
 
   /** Throws if plugins or the component have left a value that JSON cannot express. */
   toText(): string {
-    const { name, html = null, returnMeta, duration, statusCode } = this.context;
+    const { name, html = null, returnMeta, duration, statusCode, error } = this.context;
     return JSON.stringify({
       name,
       html,
@@ -113,7 +113,8 @@ export class RenderJob implements Owner {
       duration,
       statusCode,
       success: html !== null,
-      error: this.#error,
+      // As in Hypernova, a component that renders something else in place of what failed can tell of the error.
+      error: this.#error ?? (error ? report(error) : null),
     });
   }
 

@@ -25,7 +25,7 @@ export interface RenderContext {
   html: unknown;
   /** Sent back as `meta`. Change it, or assign another object. */
   returnMeta: Record<string, unknown>;
-  /** The value that was thrown, if any. */
+  /** The value that was thrown, if any. A render function may set it, and return HTML all the same: then the client gets both. */
   error?: unknown;
   /** Ours: a new UUID, the id for the markup of this job. */
   id: string;
