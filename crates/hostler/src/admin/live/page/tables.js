@@ -67,7 +67,7 @@ function refusals(status) {
 function workers(status) {
   const rows = status.pools.flatMap((pool) => (pool.workers ? workersOf(pool).map((each) => workerRow(pool, each)) : pool.members.map((each) => memberRow(pool, each))));
   table(at('workers'), [['name'], ['state'], ['slots', 'n'], ['requests', 'n'], ['memory', 'n'], ['heap', 'n'], ['loop busy', 'n'], ['loop delay p99', 'n'], ['restarts', 'n'], ['age', 'n'], ['last exit', 'name']],
-    rows, 'No pool has workers or members.');
+    rows, 'No pool has workers or members now.');
 }
 
 function workerRow(pool, each) {
