@@ -175,7 +175,7 @@ fn holds_some() -> UpstreamPlan {
 async fn without_descriptors_for_members_the_refusal_says_so_and_no_member_is_put_out() {
     const FEW: u64 = 256;
     let app = holds_some().start().await;
-    let pool = "pools.app = { concurrency = 1000, queue = { timeout = '300ms' }, connect_timeout = '100ms', request_timeout = '2m' }";
+    let pool = "pools.app = { concurrency = 1000, queue = { timeout = '300ms' }, connect_timeout = '1s', request_timeout = '2m' }";
     let site = site(pool).with("app", &app).with_open_files(FEW, FEW).start().await;
     // An HTTP/2 client takes one descriptor for many requests.
     let mut held = Vec::new();
