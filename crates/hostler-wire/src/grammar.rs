@@ -24,6 +24,11 @@ pub fn media_type(value: &[u8]) -> &[u8] {
     value[..end].trim_ascii()
 }
 
+/// Whether the name of a field ends with `end`, in any case of letters.
+pub fn name_ends_with(name: &[u8], end: &[u8]) -> bool {
+    name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
+}
+
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use hostler_cache::{Kept, Moment, varies_more};
 use hostler_wire::{
-    Field, Limits, Name, ResponseHead, content_range, write_field, write_head_end, write_status_line,
+    Field, Limits, Name, ResponseHead, content_range, name_ends_with, write_field, write_head_end,
+    write_status_line,
 };
 
 use super::HeadLines;
@@ -49,7 +50,7 @@ pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
     ];
     for (field, name, value) in stored.fields.iter() {
         // Fields for other caches on the way, such as `CDN-Cache-Control` (RFC 9213).
-        let is_for_caches = field.known == Name::Other && ends_with(name, b"cache-control");
+        let is_for_caches = field.known == Name::Other && name_ends_with(name, b"cache-control");
         if is_for_caches || said.iter().any(|said| name.eq_ignore_ascii_case(said.as_bytes())) {
             head.fields.add(name, value);
         }
@@ -118,10 +119,6 @@ fn parsed(like: &ResponseHead, mut text: Vec<u8>) -> ResponseHead {
     write_head_end(&mut text);
     // The lines were parsed before, so an error is not expected. The old head is correct too.
     unpack(&text).unwrap_or_else(|| like.clone())
-}
-
-fn ends_with(name: &[u8], end: &[u8]) -> bool {
-    name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hostler_wire::Fields;
+use hostler_wire::{Fields, name_ends_with};
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,10 +133,7 @@ impl Edits {
 
 /// Whether some caches go by this field in place of `Cache-Control`: by `CDN-Cache-Control` and the like (RFC 9213), and by two older ones.
 fn outranks_cache_control(name: &str) -> bool {
-    const TARGETED: &[u8] = b"-cache-control";
-    let bytes = name.as_bytes();
-    let end = bytes.len().checked_sub(TARGETED.len()).map(|at| &bytes[at..]);
-    end.is_some_and(|end| end.eq_ignore_ascii_case(TARGETED))
+    name_ends_with(name.as_bytes(), b"-cache-control")
         || ["Surrogate-Control", "X-Accel-Expires"].iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 

@@ -3,7 +3,9 @@
 
 use std::task::{Context, Poll};
 
-use hostler_wire::{BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead, Stream};
+use hostler_wire::{
+    BodyLength, CallError, Fields, Limits, MemberConnection, ResponseHead, Stream, name_ends_with,
+};
 
 use super::http2::MemberStream;
 use crate::exchange::Edits;
@@ -178,11 +180,9 @@ fn is_of_hostlers(name: &[u8]) -> bool {
 /// A targeted field for Hostler's cache, under any name that the route sets (`routes.cache.targeted`). Clients do not get it: caches in
 /// front of Hostler have fields of their own, such as `CDN-Cache-Control`.
 pub fn is_for_our_cache(name: &[u8]) -> bool {
-    const END: &[u8] = b"cache-control";
     matches!(name.first(), Some(b'h' | b'H'))
         && is_of_hostlers(name)
-        && name.len() >= END.len()
-        && name[name.len() - END.len()..].eq_ignore_ascii_case(END)
+        && name_ends_with(name, b"cache-control")
 }
 
 #[cfg(test)]

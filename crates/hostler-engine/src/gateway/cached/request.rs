@@ -54,11 +54,7 @@ pub(super) fn is_secure(exchange: &Exchange) -> bool {
         return ours;
     }
     // If the client's proxy says nothing, our own scheme counts.
-    let fields = &exchange.head.fields;
-    let is_it = |(field, name, _): &(&Field, &[u8], &[u8])| {
-        field.known == Name::XForwardedProto && proxy::goes_on(exchange, field, name)
-    };
-    fields.iter().find(is_it).map_or(ours, |(.., said)| said.eq_ignore_ascii_case(b"https"))
+    told(exchange, Name::XForwardedProto).next().map_or(ours, |said| said.eq_ignore_ascii_case(b"https"))
 }
 
 /// The host that the member is told in place of that in `Host`: a trusted proxy has sent it in `X-Forwarded-Host`. Such a proxy may pass on what
@@ -67,12 +63,15 @@ pub(super) fn told_host(exchange: &Exchange) -> Option<&[u8]> {
     if !exchange.client.peer_trusted {
         return None;
     }
-    let is_other = |(field, name, said): &(&Field, &[u8], &[u8])| {
-        field.known == Name::XForwardedHost
-            && *said != exchange.host()
-            && proxy::goes_on(exchange, field, name)
-    };
-    exchange.head.fields.iter().find(is_other).map(|(.., said)| said)
+    told(exchange, Name::XForwardedHost).find(|said| *said != exchange.host())
+}
+
+/// The values of this field of the client that the member gets, too.
+fn told(exchange: &Exchange, known: Name) -> impl Iterator<Item = &[u8]> {
+    let lines = exchange.head.fields.iter();
+    let told =
+        lines.filter(move |(field, name, _)| field.known == known && proxy::goes_on(exchange, field, name));
+    told.map(|(.., said)| said)
 }
 
 #[cfg(test)]

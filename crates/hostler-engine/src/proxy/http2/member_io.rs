@@ -33,24 +33,30 @@ impl SilentEnd {
 
 /// How often something has come from the member, and whether it takes no more.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<(AtomicU64, AtomicBool)>);
+pub(super) struct Heard(Arc<HeardState>);
+
+#[derive(Default)]
+struct HeardState {
+    count: AtomicU64,
+    takes_no_more: AtomicBool,
+}
 
 impl Heard {
     pub fn count(&self) -> u64 {
-        self.0.0.load(Ordering::Relaxed)
+        self.0.count.load(Ordering::Relaxed)
     }
 
     /// Whether a write has failed. Responses that the member has sent before may still be read.
     pub fn takes_no_more(&self) -> bool {
-        self.0.1.load(Ordering::Relaxed)
+        self.0.takes_no_more.load(Ordering::Relaxed)
     }
 
     fn note(&self) {
-        self.0.0.fetch_add(1, Ordering::Relaxed);
+        self.0.count.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn note_failed_write(&self) {
-        self.0.1.store(true, Ordering::Relaxed);
+        self.0.takes_no_more.store(true, Ordering::Relaxed);
     }
 }
 
