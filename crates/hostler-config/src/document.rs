@@ -147,8 +147,8 @@ impl Document {
         let (path, _) = self.origins.iter().find(|(_, origin)| is_here(origin)).filter(|_| is_number)?;
         let limit = if written.starts_with('-') { i64::MIN } else { i64::MAX };
         let how = if limit < 0 { "too small, the smallest" } else { "too large, the largest" };
-        let number = if path.may_be_secret() { "" } else { written };
-        let told = format!("{path}: the number {number} is {how} is {limit}").replace("  ", " ");
+        let number = if path.may_be_secret() { String::new() } else { format!(" {written}") };
+        let told = format!("{path}: the number{number} is {how} is {limit}");
         Some((place, told))
     }
 

@@ -183,8 +183,7 @@ impl OverloadDetector {
             return false;
         };
         let late_since = *self.late_since.get_or_insert(now);
-        now.saturating_duration_since(late_since).as_secs_f64() >= time_limit.as_secs_f64() / SHARE_OF_BURST
-            && self.begin(time_limit, now)
+        seconds(late_since, now) >= time_limit.as_secs_f64() / SHARE_OF_BURST && self.begin(time_limit, now)
     }
 
     fn begin(&mut self, time_limit: Duration, now: Instant) -> bool {
@@ -226,7 +225,7 @@ impl OverloadDetector {
 
 impl WorkDone {
     fn speed(&self, pace: &Pace, now: Instant) -> f64 {
-        let (elapsed, known) = (now.saturating_duration_since(self.since).as_secs_f64(), pace.long());
+        let (elapsed, known) = (seconds(self.since, now), pace.long());
         (self.work + pace.slots() * known) / (elapsed + known)
     }
 

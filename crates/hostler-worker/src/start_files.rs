@@ -14,7 +14,7 @@ use super::compile_cache;
 use super::settings::WorkerSettings;
 
 /// A start whose files do not answer for this long gives its turn to the next one: they may never answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// The system reads so much of a program to find out how to start it.
 const HEAD: u64 = 256;
 
@@ -30,7 +30,7 @@ pub(super) async fn turn_when_they_answer<T, F: Future<Output = T>>(
         let look = look.clone();
         // In a task of its own: if the system refuses a thread, only that task panics, and the start goes on.
         let mut looking = tokio::spawn(async move { spawn_blocking(look).await });
-        if timeout(PATIENCE, &mut looking).await.is_ok() {
+        if timeout(LOOK_TIMEOUT, &mut looking).await.is_ok() {
             return turn;
         }
         drop(turn);

@@ -248,9 +248,9 @@ fn directives<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8], Argument<'a>)) 
 /// semicolon or a space, as in `private; max-age=0`. nginx finds the names there as well.
 fn forbidding(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     const NAMES: [&str; 5] = ["no-store", "no-cache", "private", "must-revalidate", "proxy-revalidate"];
-    let is_one = is_token(text);
+    let text = if is_token(text) { &[] } else { text };
     let words = text.split(|byte| !is_token(&[*byte]));
-    words.filter(move |word| !is_one && NAMES.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(word)))
+    words.filter(|word| NAMES.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(word)))
 }
 
 /// Splits a quoted string from the start of `text`. `None` if there is none, if it does not end, or if more text follows
