@@ -62,8 +62,10 @@ async function open(options = {}) {
   page.on('console', (message) => page.complaints.push(message.text()));
   page.on('pageerror', (error) => page.complaints.push(String(error)));
   page.on('response', async (response) => {
-    const isEndless = response.url().endsWith('/live/events');
-    page.requested.set(response.url(), isEndless ? 0 : (await response.body()).length);
+    const request = response.request();
+    // After a lost connection the page asks with HEAD whether its files are still there.
+    const hasNoBody = request.method() === 'HEAD' || request.url().endsWith('/live/events');
+    page.requested.set(request.url(), hasNoBody ? 0 : (await response.body()).length);
   });
   await page.goto(`${site.admin}/`);
   await page.locator('#link.good').waitFor();
