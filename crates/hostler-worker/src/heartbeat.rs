@@ -1,5 +1,5 @@
 //! Asks a worker with requests regularly how its event loop is doing. The answers give its utilisation; missing answers
-//! show that it hangs. Kills no worker.
+//! show that it is blocked, and at last that it hangs. Kills no worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,9 @@ use super::vitals::Vitals;
 
 /// If a beat comes this much too late, Hostler was held up, not the worker.
 const LATE: Duration = BEAT.saturating_mul(2);
+/// A worker that has not answered for this long counts as blocked. It is shorter than the default `queue.timeout` less the time in which a
+/// usual app boots, so a spare can serve the requests that wait.
+pub(super) const BLOCKED: Duration = Duration::from_secs(3);
 /// Two reports with more time between them are not compared: most of that time was a pause without requests.
 const LONG: Duration = BEAT.saturating_mul(4);
 
@@ -40,6 +43,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
         news_sender: NewsSender,
     ) {
         let mut silence = Silence::default();
+        let mut blocked = false;
         let mut last: Option<HeartbeatReport> = None;
         let (mut beat, mut granted) = (Instant::now(), 0);
         // Asked at once: its first request may keep the event loop from turning.
@@ -51,6 +55,9 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                 biased;
                 report = reports.recv() => {
                     // The worker has joined again, and the heartbeat of its new member gets the answers.
+                    if std::mem::take(&mut blocked) {
+                        news_sender.send(WorkerNews::Blocked(false)).await;
+                    }
                     let Some(report) = report else { return };
                     silence.ends();
                     if let Some(report) = &report {
@@ -64,8 +71,13 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                     let now = Instant::now();
                     let Some(load) = self.gauge.load() else { return self.vitals.rests() };
                     self.set_slots(load);
-                    if silence.grows(now - beat, load.is_in_use() && preload.is_open()) >= self.settings.borrow().hang_timeout {
+                    let silent_for = silence.grows(now - beat, load.is_in_use() && preload.is_open());
+                    if silent_for >= self.settings.borrow().hang_timeout {
                         return news_sender.send(WorkerNews::Silent).await;
+                    }
+                    if blocked != (silent_for >= BLOCKED) {
+                        blocked = !blocked;
+                        news_sender.send(WorkerNews::Blocked(blocked)).await;
                     }
                     if load.is_in_use() || load.granted != granted {
                         if !silence.asked {
@@ -156,11 +168,34 @@ impl Silence {
 
 #[cfg(test)]
 mod tests {
-    use hostler_dispatch::{Claim, Pool, PoolSettings};
+    use hostler_dispatch::{Claim, Membership, Pool, PoolSettings};
     use tokio::task::yield_now;
     use tokio::time::advance;
 
     use super::*;
+    use crate::news::NewsReceiver;
+
+    const REPORT: Report = Report { time: LoopTime { active: 1, idle: 1 }, heap: None, gc: None };
+
+    /// A heartbeat at work: what the worker is asked, its answers, and what the worker task hears.
+    fn attended(
+        membership: &Membership<()>,
+        vitals: &Arc<Vitals>,
+    ) -> (mpsc::Receiver<ToWorker>, mpsc::Sender<Option<Report>>, NewsReceiver) {
+        let tuner: Arc<ConcurrencyTuner> = Arc::default();
+        let settings = WorkerSettings { hang_timeout: 1000 * BEAT, ..WorkerSettings::default() };
+        let heartbeat = Heartbeat {
+            gauge: membership.gauge(),
+            vitals: Arc::clone(vitals),
+            concurrency: Arc::clone(&tuner),
+            capacity: Arc::new(Capacity::of(None, tuner)),
+            settings: watch::channel(Arc::new(settings)).1,
+        };
+        let ((preload, asked), (sender, reports)) = (mpsc::channel(4), mpsc::channel(4));
+        let (news_sender, news_receiver) = NewsSender::pair(1);
+        tokio::spawn(heartbeat.attend(MessageSender(preload), reports, news_sender));
+        (asked, sender, news_receiver)
+    }
 
     #[test]
     fn silence_counts_only_while_a_heartbeat_is_due_and_hostler_reads() {
@@ -177,26 +212,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_worker_with_requests_that_does_not_answer_is_blocked_until_it_does() {
+        let pool = Pool::new("test", PoolSettings::default());
+        let membership = pool.join((), 1);
+        let (_asked, reports, mut news_receiver) = attended(&membership, &Arc::default());
+        advance(100 * BEAT).await;
+        let _lease = pool.acquire(Claim::default()).await.unwrap();
+        let begin = Instant::now();
+        assert!(matches!(news_receiver.recv().await, Some((1, WorkerNews::Blocked(true)))));
+        let took = begin.elapsed();
+        assert!((BLOCKED..=BLOCKED + 2 * BEAT).contains(&took), "{took:?}");
+        reports.try_send(Some(REPORT)).unwrap();
+        assert!(matches!(news_receiver.recv().await, Some((1, WorkerNews::Blocked(false)))));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_time_in_which_hostler_did_not_run_is_no_delay_of_the_event_loop() {
         let pool = Pool::new("test", PoolSettings::default());
         let membership = pool.join((), 1);
-        let (tuner, vitals): (Arc<ConcurrencyTuner>, Arc<Vitals>) = Default::default();
-        let settings = WorkerSettings { hang_timeout: 1000 * BEAT, ..WorkerSettings::default() };
-        let (_changes, settings) = watch::channel(Arc::new(settings));
-        let heartbeat = Heartbeat {
-            gauge: membership.gauge(),
-            vitals: Arc::clone(&vitals),
-            concurrency: Arc::clone(&tuner),
-            capacity: Arc::new(Capacity::of(None, tuner)),
-            settings,
-        };
-        let ((preload, mut asked), (sender, reports)) = (mpsc::channel(4), mpsc::channel(4));
-        let (news_sender, _news_receiver) = NewsSender::pair(1);
-        tokio::spawn(heartbeat.attend(MessageSender(preload), reports, news_sender));
-        let report = Report { time: LoopTime { active: 1, idle: 1 }, heap: None, gc: None };
-
+        let vitals = Arc::default();
+        let (mut asked, reports, _news_receiver) = attended(&membership, &vitals);
         assert_eq!(asked.recv().await, Some(ToWorker::Report));
-        sender.try_send(Some(report)).unwrap();
+        reports.try_send(Some(REPORT)).unwrap();
         advance(120 * BEAT).await;
         while vitals.node().age.is_none() {
             yield_now().await;
@@ -206,7 +243,7 @@ mod tests {
         let _lease = pool.acquire(Claim::default()).await.unwrap();
         assert_eq!(asked.recv().await, Some(ToWorker::Report));
         advance(BEAT / 10).await;
-        sender.try_send(Some(report)).unwrap();
+        reports.try_send(Some(REPORT)).unwrap();
         while vitals.node().event_loop_delay.is_none() {
             yield_now().await;
         }

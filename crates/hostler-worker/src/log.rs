@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
+use super::heartbeat::BLOCKED;
 use super::inspector::Notices;
 use super::lines::{LineReader, Overlong};
 pub use tail::OutputStream;
@@ -104,14 +105,19 @@ pub enum WorkerEvent {
         /// Why.
         why: String,
     },
-    /// A spare is started: workers die often, or the pool always has a spare.
+    /// Its event loop has not turned for some seconds although it has requests.
+    Blocked {
+        /// The process that listens.
+        pid: u32,
+    },
+    /// A spare is started: workers die often, one is blocked, or the pool always has a spare.
     SpareStarted,
-    /// A spare takes the place of a missing worker.
+    /// A spare takes the place of a worker that is missing or blocked.
     SpareJoined {
         /// The process that listens.
         pid: u32,
     },
-    /// All workers are back, so the spare stands by.
+    /// All workers are back and turn, so the spare stands by.
     SpareLeft {
         /// The process that listens.
         pid: u32,
@@ -219,7 +225,9 @@ impl WorkerEvent {
             | Self::Inspector { .. }
             | Self::Note { .. }
             | Self::Stopped { .. } => WorkerLogLevel::Info,
-            Self::NoCompileCache { is_asked_for: true, .. } | Self::Warning { .. } => WorkerLogLevel::Warn,
+            Self::NoCompileCache { is_asked_for: true, .. } | Self::Blocked { .. } | Self::Warning { .. } => {
+                WorkerLogLevel::Warn
+            }
             Self::Died { .. }
             | Self::Killed { .. }
             | Self::RestartFailed { .. }
@@ -244,10 +252,19 @@ impl fmt::Display for WorkerEvent {
                 }
             }
             Self::Retires { pid, why } => write!(f, "ends (pid {pid}): {why}"),
-            Self::SpareStarted => f.write_str("is started as a spare for workers that die"),
-            Self::SpareJoined { pid } => write!(f, "spare joins the pool (pid {pid}): a worker is missing"),
+            Self::Blocked { pid } => {
+                let blocked = BLOCKED.as_secs();
+                write!(
+                    f,
+                    "is blocked (pid {pid}): it has requests, and its event loop has not turned for {blocked} s"
+                )
+            }
+            Self::SpareStarted => f.write_str("is started as a spare for workers that die or are blocked"),
+            Self::SpareJoined { pid } => {
+                write!(f, "spare joins the pool (pid {pid}): a worker is missing or blocked")
+            }
             Self::SpareLeft { pid } => {
-                write!(f, "spare leaves the pool (pid {pid}): no worker is missing any more")
+                write!(f, "spare leaves the pool (pid {pid}): no worker is missing or blocked any more")
             }
             Self::Scaled { workers: 0, why } => write!(f, "falls asleep: {why}"),
             Self::Scaled { workers: 1, why } => write!(f, "1 worker is wanted: {why}"),

@@ -50,6 +50,8 @@ pub(super) enum WorkerNews {
         /// The process has stopped in the middle of it.
         stands_still: bool,
     },
+    /// Its event loop has not turned for some seconds although it has requests, or turns again.
+    Blocked(bool),
     /// It has requests and has not answered for too long.
     Silent,
     /// A process that may be a helper of the app has waited for a better claim than its own.

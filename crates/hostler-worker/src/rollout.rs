@@ -71,6 +71,7 @@ impl Plan {
             RolloutEvent::Heard(task, WorkerReport::Ready) => self.seen(task, true),
             RolloutEvent::Heard(task, WorkerReport::Left) => self.seen(task, false),
             RolloutEvent::Heard(task, WorkerReport::Aside) => self.aside(task),
+            RolloutEvent::Heard(task, WorkerReport::Blocked(blocked)) => self.block(task, blocked, now),
             RolloutEvent::Heard(task, WorkerReport::Died { failed_boots, how }) => {
                 self.died(task, failed_boots, how, now)
             }
@@ -228,9 +229,7 @@ impl Plan {
 
     fn seen(&mut self, task: WorkerTaskId, ready: bool) -> Vec<RolloutAction> {
         if let Some(place) = self.places.iter_mut().find(|place| place.task == task) {
-            place.ready = ready;
-            place.was_ready |= ready;
-            place.aside = false;
+            place.seen(ready);
         }
         self.reserve.seen(task, ready);
         vec![]
@@ -241,6 +240,14 @@ impl Plan {
         self.seen(task, false);
         let place = self.places.iter_mut().find(|place| place.task == task);
         place.into_iter().for_each(|place| place.aside = true);
+        vec![]
+    }
+
+    fn block(&mut self, task: WorkerTaskId, blocked: bool, now: Instant) -> Vec<RolloutAction> {
+        if let Some(place) = self.places.iter_mut().find(|place| place.task == task) {
+            place.blocked = blocked;
+            self.reserve.note_block(now);
+        }
         vec![]
     }
 
@@ -370,7 +377,7 @@ impl Plan {
         }
         let workers = Workers {
             wanted: self.places.len(),
-            missing: self.places.iter().filter(|place| place.was_ready && !place.ready).count(),
+            missing: self.places.iter().filter(|place| place.is_missing()).count(),
             oldest: self.oldest(),
             release: self.release,
             restarting: self.restarting,

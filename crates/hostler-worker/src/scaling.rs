@@ -172,6 +172,7 @@ impl Scaler {
             | WorkerReport::Died { .. }
             | WorkerReport::Left
             | WorkerReport::Aside
+            | WorkerReport::Blocked(_)
             | WorkerReport::NotListening(_)
             | WorkerReport::TookOver => {}
         }

@@ -29,7 +29,7 @@ pub enum WorkerState {
     Warming,
     /// It gets requests.
     Ready,
-    /// A spare: it is ready and gets no requests until a worker is missing.
+    /// A spare: it is ready and gets no requests until a worker is missing or blocked.
     Standby,
     /// It gets no requests and comes back: it is drained, or a heap snapshot is taken.
     OutOfRotation,

@@ -11,6 +11,8 @@ pub(super) struct WorkerPlace {
     pub ready: bool,
     /// It has been ready.
     pub was_ready: bool,
+    /// It is ready, and its event loop does not turn.
+    pub blocked: bool,
     /// It is out of rotation, and comes back when it is told to.
     pub aside: bool,
     /// How many times it has died after it was ready, since the replacement began.
@@ -39,7 +41,27 @@ impl Replacement {
 impl WorkerPlace {
     /// A worker that boots.
     pub fn new(task: WorkerTaskId, release: u64) -> Self {
-        Self { task, release, ready: false, was_ready: false, aside: false, losses: 0, ordered: false }
+        Self {
+            task,
+            release,
+            ready: false,
+            was_ready: false,
+            blocked: false,
+            aside: false,
+            losses: 0,
+            ordered: false,
+        }
+    }
+
+    /// It has joined the pool, or has left it.
+    pub fn seen(&mut self, ready: bool) {
+        (self.ready, self.blocked, self.aside) = (ready, false, false);
+        self.was_ready |= ready;
+    }
+
+    /// Whether the pool misses it: it has been ready, and is not, or is blocked.
+    pub fn is_missing(&self) -> bool {
+        self.was_ready && (!self.ready || self.blocked)
     }
 }
 

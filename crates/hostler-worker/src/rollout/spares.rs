@@ -1,9 +1,9 @@
 //! The spares: workers that stand by, ready, outside the pool. Decides when there are spares and when they join the pool.
 //! As pure as the plan, and knows of it only how the workers are.
 //!
-//! With `Spares::Auto` there is one spare while workers die often: from the second death within [`WINDOW`] until no
-//! worker has died for [`CALM`] and none is missing. Only the death of a worker that was ready counts: where boots fail, a spare would not
-//! boot either.
+//! With `Spares::Auto` there is one spare while workers die often or are blocked: from the second death within [`WINDOW`], or the first block,
+//! until no worker has died or was blocked for [`CALM`] and none is missing. Only the death of a worker that was ready counts: where boots fail,
+//! a spare would not boot either.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::settings::Spares;
 /// Two deaths within this time count as often ...
 pub(crate) const WINDOW: Duration = Duration::from_secs(30);
 const OFTEN: usize = 2;
-/// ... and workers no longer die often after this time without a death.
+/// ... and workers no longer die often after this time without a death and without a block.
 pub(crate) const CALM: Duration = Duration::from_secs(60);
 /// With a single worker there is no automatic spare: the app may not allow two workers for long (state in memory, a lock
 /// on a file).
@@ -30,7 +30,7 @@ pub(super) struct Reserve {
     spares: Vec<Spare>,
     /// The times of the last deaths.
     deaths: VecDeque<Instant>,
-    /// Until when workers count as dying often.
+    /// Until when workers count as dying often, or one as blocked.
     alarmed_until: Option<Instant>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Reserve {
 pub(super) struct Workers {
     /// How many workers are wanted.
     pub wanted: usize,
-    /// How many of them have been ready and are not.
+    /// How many of them have been ready and are not, or are blocked.
     pub missing: usize,
     /// The oldest generation that still has a worker.
     pub oldest: u64,
@@ -75,6 +75,11 @@ impl Reserve {
         if is_often || self.is_alarmed(now) {
             self.alarmed_until = Some(now + CALM);
         }
+    }
+
+    /// A worker is blocked, or is not any more.
+    pub fn note_block(&mut self, now: Instant) {
+        self.alarmed_until = Some(now + CALM);
     }
 
     /// When to look at the plan again, because workers no longer die often.

@@ -28,6 +28,8 @@ pub(crate) enum WorkerReport {
     Left,
     /// It has left the pool, because it is drained or a heap snapshot is taken of it.
     Aside,
+    /// Its event loop has not turned for some seconds although it has requests, or turns again.
+    Blocked(bool),
     /// It died although Hostler had not asked for it: after this many failed boots in a row or, if that is 0, after it
     /// was ready.
     Died { failed_boots: u32, how: String },
@@ -65,7 +67,7 @@ pub(crate) enum RolloutEvent {
 pub(crate) enum RolloutAction {
     /// Start a worker task for this worker number.
     Start { task: WorkerTaskId, index: usize, role: WorkerRole },
-    /// The spare takes the place of a missing worker.
+    /// The spare takes the place of a worker that is missing or blocked.
     StepIn(WorkerTaskId),
     /// The spare leaves the pool and stands by.
     StepBack(WorkerTaskId),

@@ -185,6 +185,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 running.diagnosis = Some(diagnosis);
                 Some(LifecycleEvent::Diagnosed)
             }
+            WorkerNews::Blocked(blocked) => {
+                self.is_blocked(blocked);
+                None
+            }
             WorkerNews::Silent => {
                 running.silent = true;
                 self.put_off(LifecycleEvent::Hung)
@@ -321,6 +325,18 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             running.unused_server = Some(text.to_owned());
             self.shared.note_obstacle(Some(text));
         }
+    }
+
+    /// A worker that is leaving, or is on probation, needs no spare.
+    fn is_blocked(&self, blocked: bool) {
+        let Some(running) = self.running.as_ref().filter(|_| self.life.state() == LifecycleState::Ready)
+        else {
+            return;
+        };
+        if blocked {
+            self.log.event(WorkerEvent::Blocked { pid: running.app_pid() });
+        }
+        self.report(WorkerReport::Blocked(blocked));
     }
 
     /// No new request reaches the worker. Warns once, and reports it each time. A worker that is leaving anyway needs neither.

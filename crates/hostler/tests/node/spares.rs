@@ -1,10 +1,10 @@
-//! A spare that is always there: it serves while another worker boots, and it runs the newest code.
+//! Spares: they serve while another worker boots or is blocked, and run the newest code.
 
 use hostler_testkit::{client, eventually, run};
 use serde_json::Value;
 
 use super::proc;
-use super::site::{Site, configured};
+use super::site::{Site, app, configured};
 
 /// The app boots only while there is no file `hold`, and answers with its version and process.
 const APP: &str = "const fs = require('fs');
@@ -98,5 +98,31 @@ async fn after_a_restart_the_spare_runs_the_new_code_and_a_reload_can_remove_it(
     site.command(&["reload"]).await.assert_exit(0);
     eventually("no spare is left", async || spares(&site).await.is_empty().then_some(())).await;
     assert_eq!(answer(&site).await, format!("v2 {}", site.pid_of(1).await));
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_spare_serves_while_all_workers_are_blocked() {
+    let times = ["request_timeout", "hang_timeout", "queue.timeout"];
+    let plan = times
+        .iter()
+        .fold(app("diary.cjs").workers(2), |plan, time| plan.option(&format!("pools.app.{time}=1h")));
+    let site = plan.started().await;
+    let mut blocking = Vec::new();
+    for blocked in 1..=2 {
+        blocking.push(site.ask("/spin?until=released"));
+        eventually("a worker has it", async || (site.diary().len() == blocked).then_some(())).await;
+    }
+    let served = site.get("/").await.assert_status(200).json();
+    let blocked: Vec<Value> = site.diary().iter().take(2).map(|entry| entry["pid"].clone()).collect();
+    assert!(!blocked.contains(&served["pid"]), "{served} {blocked:?}");
+    site.logged("its event loop has not turned for 3 s").await;
+    site.logged("is started as a spare").await;
+
+    site.touch("released");
+    for request in blocking {
+        request.await.unwrap().assert_status(200);
+    }
+    assert_eq!(standby(&site).await, served["pid"], "the spare stands by again");
     site.stop().await;
 }

@@ -22,6 +22,10 @@ enum Step {
     /// A retiring worker has finished.
     Finish(usize),
     Wait,
+    /// The event loop of a ready worker stands still.
+    Block(usize),
+    /// It turns again.
+    Turn(usize),
     /// This many spares are wanted. 0: only while workers die often.
     Spares(usize),
 }
@@ -36,8 +40,10 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any.clone().prop_map(Step::Die),
         1 => any.clone().prop_map(Step::Fail),
         4 => Just(Step::TakeOver),
-        4 => any.prop_map(Step::Finish),
+        4 => any.clone().prop_map(Step::Finish),
         1 => Just(Step::Wait),
+        2 => any.clone().prop_map(Step::Block),
+        2 => any.clone().prop_map(Step::Turn),
         1 => (0..3_usize).prop_map(Step::Spares),
     ]
 }
@@ -46,6 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
 enum Is {
     Booting,
     Ready,
+    Blocked,
     Retiring,
 }
 
@@ -172,7 +179,8 @@ impl World {
     fn lose(&mut self, task: WorkerTaskId) {
         let how = String::new();
         let worker = self.workers.get_mut(&task).unwrap();
-        worker.failed_boots = if worker.is == Is::Ready { 0 } else { worker.failed_boots + 1 };
+        worker.failed_boots =
+            if matches!(worker.is, Is::Ready | Is::Blocked) { 0 } else { worker.failed_boots + 1 };
         worker.is = Is::Booting;
         self.in_pool.remove(&task);
         let failed_boots = worker.failed_boots;
@@ -209,7 +217,7 @@ impl World {
                 }
             }
             Step::Die(index) => {
-                if let Some(task) = self.pick(index, Is::Ready) {
+                if let Some(task) = self.pick(index, Is::Blocked).or_else(|| self.pick(index, Is::Ready)) {
                     self.lose(task);
                 }
             }
@@ -234,6 +242,8 @@ impl World {
                     self.hear(task, WorkerReport::Ended { how: String::new() });
                 }
             }
+            Step::Block(index) => self.turns(index, Is::Ready, Is::Blocked),
+            Step::Turn(index) => self.turns(index, Is::Blocked, Is::Ready),
             Step::Wait => {
                 self.now += 20 * SECOND;
                 self.on(RolloutEvent::Tick);
@@ -245,6 +255,14 @@ impl World {
         }
     }
 
+    fn turns(&mut self, index: usize, before: Is, after: Is) {
+        let regular = |task: &WorkerTaskId| self.workers[task].role == WorkerRole::Regular;
+        if let Some(task) = self.pick(index, before).filter(regular) {
+            self.workers.get_mut(&task).unwrap().is = after;
+            self.hear(task, WorkerReport::Blocked(after == Is::Blocked));
+        }
+    }
+
     fn heir(&mut self, task: WorkerTaskId) {
         self.hear(task, WorkerReport::TookOver);
     }
@@ -252,7 +270,7 @@ impl World {
     /// From now on every booting worker gets ready.
     fn settle(&mut self) {
         for _ in 0..60 {
-            for step in [Step::Ready(0), Step::TakeOver, Step::Finish(0)] {
+            for step in [Step::Ready(0), Step::Turn(0), Step::TakeOver, Step::Finish(0)] {
                 self.take(&step);
             }
         }

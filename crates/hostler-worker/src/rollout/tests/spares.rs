@@ -19,6 +19,12 @@ fn dismissed(task: u64, why: &str) -> RolloutAction {
     RolloutAction::Retire { task: WorkerTaskId(task), why: why.into() }
 }
 
+impl Pool {
+    fn blocked(self, task: u64, blocked: bool) -> Self {
+        self.on(RolloutEvent::Heard(WorkerTaskId(task), WorkerReport::Blocked(blocked)))
+    }
+}
+
 /// A pool with one spare that stands by.
 fn with_spare(count: usize) -> Pool {
     let next = count as u64 + 1;
@@ -38,6 +44,23 @@ fn the_second_death_in_half_a_minute_brings_a_spare_and_a_minute_without_one_end
     let pool = pool.does(&[dismissed(3, "no spare is needed any more")]);
     assert_eq!(pool.plan.deadline(), None);
     pool.dies(1).does(&[]);
+}
+
+#[test]
+fn a_blocked_worker_brings_a_spare_that_serves_until_its_loop_turns_again() {
+    let pool = pool(2).blocked(1, true).does(&[spare(3, 3)]).ready(3).does(&[steps_in(3)]);
+    let pool = pool.after(CALM).on(RolloutEvent::Tick).does(&[]).blocked(1, false).does(&[steps_back(3)]);
+    let pool = pool.after(CALM - SECOND).blocked(2, true).does(&[steps_in(3)]);
+    // It is killed and boots again.
+    let pool = pool.dies(2).does(&[]).ready(2).does(&[steps_back(3)]).after(CALM).on(RolloutEvent::Tick);
+    pool.does(&[dismissed(3, "no spare is needed any more")]).blocked(3, true).does(&[]);
+}
+
+#[test]
+fn a_blocked_worker_has_a_spare_only_if_it_is_allowed() {
+    pool(1).blocked(1, true).does(&[]);
+    pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).blocked(1, true).does(&[]);
+    with_spare(1).blocked(1, true).does(&[steps_in(2)]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ const STATES = {
   booting: 'It starts. It gets requests when it listens and is warm.',
   warming: 'Its warm-up paths are being requested. It gets requests after that.',
   ready: 'It gets requests.',
-  standby: 'It is a spare: it is ready and gets requests when a worker is missing.',
+  standby: 'It is a spare: it is ready and gets requests when a worker is missing or blocked.',
   'out of rotation': 'It gets no new requests and finishes its own. It comes back: it is drained, or a heap snapshot of it is taken.',
   retiring: 'It gets no new requests and finishes its own.',
   stopping: 'It has its signal to stop.',
