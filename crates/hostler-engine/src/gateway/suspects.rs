@@ -87,7 +87,8 @@ impl Suspects {
         if !is_url_trial && watched().next().is_none() {
             return Admission::Free;
         }
-        if watched().any(|suspect| suspect.is_closed() || is_taken(suspect.turn, now)) {
+        let client = keys[IdentityKind::Client as usize];
+        if watched().any(|suspect| suspect.is_closed(client) || is_taken(suspect.turn, now)) {
             return Admission::Closed { risky: true };
         }
         if is_url_trial && is_taken(self.url_turn, now) {
@@ -143,9 +144,10 @@ impl Suspects {
         now: Instant,
     ) {
         self.watch(identity, until, now);
+        let client = identity.keys[IdentityKind::Client as usize];
         for key in &identity.keys[1..] {
             if let Some(suspect) = self.by_key.get_mut(key) {
-                suspect.held.add(hold, since);
+                suspect.held.add(hold, client, since);
             }
         }
     }
@@ -154,7 +156,7 @@ impl Suspects {
     pub fn release(&mut self, keys: &Keys, hold: WorkerHold) {
         for key in &keys[1..] {
             if let Some(suspect) = self.by_key.get_mut(key) {
-                suspect.held.remove(hold);
+                suspect.held.remove(hold, keys[IdentityKind::Client as usize]);
             }
         }
     }
@@ -360,10 +362,10 @@ impl Suspect {
         self.held.since().is_some_and(|since| self.answered.is_none_or(|answered| answered < since))
     }
 
-    /// Whether no request with this key is let in: the next one would block one more worker. A route still lets one in at a time, because
+    /// Whether no request of this client is let in: the next one would block one more worker. A route still lets one in at a time, because
     /// innocent requests use it too.
-    fn is_closed(&self) -> bool {
-        self.kind != IdentityKind::Route && self.held.blocked > 0 && self.is_held()
+    fn is_closed(&self, client: u64) -> bool {
+        self.kind != IdentityKind::Route && self.is_held() && self.held.closes_for(client)
     }
 
     /// Whether the suspect is still remembered. An expired conviction becomes a parole.

@@ -26,24 +26,36 @@ impl WorkerHold {
 #[derive(Default)]
 pub(super) struct HeldWorkers {
     pub all: usize,
-    /// Those of them whose event loop does not turn.
-    pub blocked: usize,
+    /// The client of each request that blocks the event loop of one of them.
+    blocked_by: Vec<u64>,
     /// When the newest of the requests that hold workers was sent.
     last: Option<Instant>,
 }
 
 impl HeldWorkers {
-    /// One more worker is held, by a request that was sent at `since`.
-    pub fn add(&mut self, hold: WorkerHold, since: Instant) {
+    /// One more worker is held, by a request of this client that was sent at `since`.
+    pub fn add(&mut self, hold: WorkerHold, client: u64, since: Instant) {
         self.last = self.since().max(Some(since));
         self.all += 1;
-        self.blocked += usize::from(hold == WorkerHold::Blocks);
+        if hold == WorkerHold::Blocks {
+            self.blocked_by.push(client);
+        }
     }
 
-    /// A request no longer holds a worker.
-    pub fn remove(&mut self, hold: WorkerHold) {
+    /// A request of this client no longer holds a worker.
+    pub fn remove(&mut self, hold: WorkerHold, client: u64) {
         self.all = self.all.saturating_sub(1);
-        self.blocked = self.blocked.saturating_sub(usize::from(hold == WorkerHold::Blocks));
+        if hold == WorkerHold::Blocks
+            && let Some(index) = self.blocked_by.iter().position(|other| *other == client)
+        {
+            self.blocked_by.swap_remove(index);
+        }
+    }
+
+    /// Whether the next similar request of this client would probably block one more worker: one of its own blocks a worker, or those of
+    /// several clients do.
+    pub fn closes_for(&self, client: u64) -> bool {
+        self.blocked_by.contains(&client) || self.blocked_by.windows(2).any(|two| two[0] != two[1])
     }
 
     /// When the last of the requests that hold workers was sent. None: no worker is held.

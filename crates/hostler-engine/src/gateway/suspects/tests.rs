@@ -194,11 +194,29 @@ async fn an_answer_clears_the_path_of_its_request() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_holds_a_worker_too_long_makes_similar_ones_wait() {
     let mut court = Court::new();
-    let [held, next] = [1, 2].map(|url| request(url, 1, url));
+    let [held, next] = [1, 2].map(|url| request(url, 1, 7));
     court.suspects.hold(&held, WorkerHold::Blocks, court.at(0), court.at(90), court.at(30));
     assert_eq!(court.enters(&next, 30), Err(true));
     court.suspects.release(&held.keys, WorkerHold::Blocks);
     assert_eq!(court.enters(&next, 40), Ok(None), "it has finished, or the death of the worker is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_blocks_workers_closes_their_path_for_no_other_until_that_blocks_one_too() {
+    let mut court = Court::new();
+    let [bad, worse] = [1, 2].map(|url| request(url, 1, 7));
+    let [second, third] = [8, 9].map(|client| request(3, 1, client));
+    for held in [&bad, &worse] {
+        court.suspects.hold(held, WorkerHold::Blocks, court.at(0), court.at(90), court.at(30));
+    }
+    assert_eq!(court.enters(&bad, 30), Err(true));
+    let turn = court.enters(&second, 30).unwrap().expect("in its turn");
+    assert_eq!(court.enters(&third, 30), Err(true), "one at a time");
+    court.suspects.hold(&second, WorkerHold::Blocks, court.at(30), court.at(120), court.at(60));
+    court.suspects.leave(&second.keys, turn);
+    assert_eq!(court.enters(&third, 60), Err(true), "requests of two clients block workers");
+    court.suspects.release(&second.keys, WorkerHold::Blocks);
+    assert!(court.enters(&third, 61).unwrap().is_some(), "in its turn");
 }
 
 #[tokio::test(start_paused = true)]
