@@ -81,7 +81,8 @@ pub struct MemberPreference {
     /// More requests of the same client follow, so clients are spread over the members: the member with the fewest
     /// tunnels, then with the fewest requests, under any [`MemberChoice`](super::MemberChoice).
     pub spread: bool,
-    /// While this request holds its slot, its member gets no other request, unless it is the only member.
+    /// While this request holds its slot, its member gets no other request, unless it is the only member, or until
+    /// [`Lease::sharing`](super::Lease::sharing) is called.
     pub alone: bool,
     /// The request cannot be retried. It avoids members that have just been ejected and have not answered since.
     pub cautious: bool,

@@ -189,6 +189,16 @@ impl<E: Send + Sync + 'static> Lease<E> {
         self.shared.release(&self.grant, now)
     }
 
+    /// What ends, when called, that the request has its member alone. It does nothing after the end of the lease.
+    pub fn sharing(&self) -> impl FnOnce() + Send + use<E> {
+        let (shared, id, since) = (Arc::downgrade(&self.shared), self.member(), self.since());
+        move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.share(id, since);
+            }
+        }
+    }
+
     /// Returns the slot, or ends the stream.
     pub fn end(mut self, how: LeaseEnding) {
         self.settle_now();

@@ -204,8 +204,8 @@ pub(super) struct MemberState<E> {
     pub bound_until: Option<Instant>,
     /// It has no lease and gets none for a moment (see `Hold`).
     pub held_back: bool,
-    /// One lease has the member alone.
-    pub exclusive: bool,
+    /// When the lease was granted that has the member alone.
+    pub exclusive: Option<Instant>,
     /// When it last had more than one lease.
     pub shared_until: Option<Instant>,
     /// Requests in a row that timed out on it.
@@ -272,7 +272,7 @@ impl<E> MemberState<E> {
     /// It gets no request before its state changes. Apart from this, `has_room` depends on the time.
     fn is_shut(&self) -> bool {
         let is_tried = self.on_trial && self.member.is_doubted();
-        self.in_use >= self.slots || self.held_back || self.exclusive || self.unhealthy || is_tried
+        self.in_use >= self.slots || self.held_back || self.exclusive.is_some() || self.unhealthy || is_tried
     }
 
     /// It gets no requests any more, not even those that are bound to it.

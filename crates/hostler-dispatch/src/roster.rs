@@ -208,7 +208,7 @@ impl<E> Roster<E> {
             left: false,
             bound_until: None,
             held_back: false,
-            exclusive: false,
+            exclusive: None,
             shared_until: None,
             late: 0,
             suspensions: 0,
@@ -250,7 +250,7 @@ impl<E> Roster<E> {
             state.last_used = turns;
             let trial = state.member.is_doubted();
             state.on_trial |= trial;
-            state.exclusive |= alone;
+            state.exclusive = alone.then_some(now).or(state.exclusive);
             let was_ejected = state.ejections > 0;
             if let Some(event_loop) = &state.event_loop {
                 event_loop.note_answered(state.member.answered.load(Ordering::Acquire));
@@ -292,7 +292,7 @@ impl<E> Roster<E> {
             }
             state.in_use -= if planted!(SlotGivenTwice) { 2.min(state.in_use) } else { 1 };
             state.held.try_remove(grant.held as usize);
-            state.exclusive &= !grant.alone;
+            state.exclusive = state.exclusive.filter(|since| !grant.alone || *since != grant.since);
             if let Some(kind) = grant.long_lived {
                 state.count(kind).reserved -= 1;
             }

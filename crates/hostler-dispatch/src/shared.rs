@@ -180,6 +180,13 @@ impl<E> PoolInner<E> {
         self.change(|state, _| state.roster.end_suspense(id, until));
     }
 
+    /// The lease that was granted at `since` has its member alone no longer.
+    pub fn share(&self, id: MemberId, since: Instant) {
+        self.change(|state, _| {
+            state.roster.edit(id, |state| state.exclusive = state.exclusive.filter(|other| *other != since))
+        });
+    }
+
     /// A request timed out. It may still have the slot or, if it was connecting, has just returned it. Returns the end of
     /// the ejection if the member is ejected; then requests that wait for its answer are told.
     pub fn strike(&self, grant: &Grant<E>) -> Option<Instant> {

@@ -235,6 +235,25 @@ async fn an_exclusive_claim_keeps_other_requests_off_its_member() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_that_a_request_has_alone_can_be_shared_before_it_ends() {
+    let pool = pool_with(MemberChoice::RoundRobin);
+    let _members = ["a", "b"].map(|name| pool.join(name, 2));
+    let preference = MemberPreference { alone: true, ..MemberPreference::default() };
+    let alone = || of(pool.acquire(Claim { preference, ..Claim::default() })).lease();
+    let trial = alone();
+    let _others = [lease(&pool), lease(&pool)];
+    let mut request = waiting(&pool);
+    trial.sharing()();
+    request.assert_served();
+    let share = trial.sharing();
+    drop(trial);
+    advance(SECOND).await;
+    let _next = alone();
+    share();
+    waiting(&pool);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_request_gets_the_only_member_exclusively() {
     let pool = pool(9);
     let _member = pool.join("a", 4);

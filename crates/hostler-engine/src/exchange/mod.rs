@@ -145,7 +145,7 @@ pub struct Exchange {
     pub is_batch: bool,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
-    /// The turn of a suspect: while it lives, similar requests wait. Dropping it lets the next one go.
+    /// The turn of a suspect: while it lasts, similar requests wait. Dropping it lets the next one go.
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
     pub late_check: Option<LateCheck>,

@@ -170,6 +170,9 @@ fn begin(
     exchange.log_facts.attempts += 1;
     exchange.log_facts.member_status = None;
     policy.begin(&attempt, exchange);
+    if exchange.turn.is_some() {
+        target.poison.begin_trial(exchange, lease.sharing());
+    }
     Some((lease.member(), lease))
 }
 

@@ -37,6 +37,17 @@ impl IdentityKind {
 /// The keys of a request, one for each [`IdentityKind`].
 pub(super) type Keys = [u64; IdentityKind::ALL.len()];
 
+/// The keys of what one client alone is refused: the URL and the path of its request.
+pub(super) fn own_keys(keys: &Keys) -> [Option<u64>; IdentityKind::ALL.len()] {
+    let client = keys[IdentityKind::Client as usize].rotate_left(32);
+    [Some(keys[0] ^ client), Some(keys[1] ^ client), None, None]
+}
+
+/// All keys of a request.
+pub(super) fn with_own(keys: &Keys) -> impl Iterator<Item = u64> {
+    keys.iter().copied().chain(own_keys(keys).into_iter().flatten())
+}
+
 /// The keys of a request, with a readable name for each.
 #[derive(Clone)]
 pub(super) struct RequestIdentity {

@@ -6,6 +6,8 @@
 //! ([`super::wait`] waits for the turn). A suspect that has killed too often is refused for `keep_off`, without a worker. Decision 16 says
 //! how much each death counts.
 
+mod turn;
+
 use std::any::Any;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,9 +28,7 @@ use super::worker_hold::{WorkerHold, end_within};
 use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd};
 use crate::journal::{Journal, Level};
 use crate::proxy;
-
-/// How many requests may wait for their turn.
-const MAX_WAITING: usize = 100;
+use turn::{Turn, TurnWait, is_on_trial};
 
 pub struct Poison {
     pool: Arc<str>,
@@ -43,29 +43,6 @@ pub struct Poison {
     waiting: AtomicUsize,
     refused: Arc<AtomicU64>,
     convicted: Arc<AtomicU64>,
-}
-
-/// The turn of one suspect. Until it is dropped, similar requests wait.
-struct Turn {
-    poison: Arc<Poison>,
-    keys: Keys,
-    number: u64,
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.poison.with(|suspects| suspects.leave(&self.keys, self.number));
-        self.poison.changed.notify_waiters();
-    }
-}
-
-/// Counts one request that waits for its turn.
-struct TurnWait<'a>(&'a AtomicUsize);
-
-impl Drop for TurnWait<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// What is needed to wait for the end of a call that goes on after its exchange.
@@ -150,11 +127,7 @@ impl Poison {
 
     /// A place among the requests that wait for their turn. There are a hundred.
     pub(super) fn take_place(&self) -> Result<impl Drop + '_, Refusal> {
-        let place = TurnWait(&self.waiting);
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
-            return Err(self.refuse());
-        }
-        Ok(place)
+        TurnWait::begin(&self.waiting).ok_or_else(|| self.refuse())
     }
 
     /// Wakes when a turn or a suspicion has ended.
@@ -172,9 +145,26 @@ impl Poison {
         let (keys, crowded) = (self.keyring.keys(exchange), self.settings().crowded);
         let entry = self.with(|suspects| suspects.enter(&keys, crowded, Instant::now()));
         if let Admission::Alone(number) = entry {
-            exchange.turn = Some(Box::new(Turn { poison: self.clone(), keys, number }));
+            let poison = self.clone();
+            exchange.turn = Some(Box::new(Turn::new(move || poison.leave(&keys, number))));
         }
         Ok(entry)
+    }
+
+    /// The request has got its slot. If it is on trial, its turn ends when it has run for longer than those over which workers died: the
+    /// answers of innocent ones may take long. Then `share` gives its worker to other requests too.
+    pub(super) fn begin_trial(&self, exchange: &Exchange, share: impl FnOnce() + Send + 'static) {
+        let turn = exchange.turn.as_deref().and_then(|turn| turn.downcast_ref::<Arc<Turn>>());
+        if let Some(turn) = turn {
+            let keys = self.keyring.keys(exchange);
+            turn.end_after(self.with(|suspects| suspects.begin_trial(&keys)), share);
+        }
+    }
+
+    /// The turn of a suspect is over.
+    fn leave(&self, keys: &Keys, number: u64) {
+        self.with(|suspects| suspects.leave(keys, number));
+        self.changed.notify_waiters();
     }
 
     /// Counts a request whose turn did not come.
@@ -205,20 +195,21 @@ impl Poison {
         exchange: &mut Exchange,
         deaths: &mut DeathCount,
     ) -> Result<bool, Refusal> {
-        let tried = exchange.turn.take();
+        let turn = exchange.turn.take();
+        let tried = is_on_trial(turn.as_deref());
         let Some(pending_end) = self.pending_end(exchange) else { return Ok(false) };
         let identity = self.identity(exchange);
         if pending_end.is_lingering() {
             // No client waits for the answer any more, but the worker still works on it.
-            self.follow_up(identity, pending_end, tried, Duration::ZERO);
+            self.follow_up(identity, pending_end, turn, Duration::ZERO);
             return Ok(false);
         }
         let Some(death) = pending_end.death().await else { return Ok(false) };
         exchange.is_suspect = true;
-        if tried.is_some() || death.alone || *deaths == DeathCount::default() {
+        if tried || death.alone || *deaths == DeathCount::default() {
             deaths.add(&death);
         }
-        let verdict = self.record(&identity, &death, tried.is_some());
+        let verdict = self.record(&identity, &death, tried);
         let convicted = verdict.or_else(|| {
             let is_poison = deaths.is_enough(self.settings().kills);
             is_poison.then(|| Convicted { killed: deaths.pids.clone(), kept_off: None })
@@ -343,7 +334,7 @@ impl Poison {
                 }
             };
             if let Some(death) = &death {
-                poison.record(&identity, death, tried.is_some());
+                poison.record(&identity, death, is_on_trial(tried.as_deref()));
             }
             // Only after the end: otherwise another suspect would go to the same worker.
             drop(tried);
@@ -398,6 +389,7 @@ fn hold_of(may_close: bool, turns: bool) -> WorkerHold {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
     use tokio::time::advance;
 
     use super::super::tests::{journal, request, seconds};
@@ -423,6 +415,28 @@ mod tests {
         let following = poison.following(&mut exchange);
         assert!(matches!(poison.enter(&mut next), Ok(Admission::Closed { .. })));
         following.follow(None);
+        assert!(matches!(poison.enter(&mut next), Ok(Admission::Alone(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trial_that_runs_for_longer_than_the_deaths_took_lets_the_next_request_go() {
+        let settings = PoisonSettings { kills: 2, keep_off: seconds(60), ..PoisonSettings::OFF };
+        let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
+        let (mut exchange, mut next) = (request("192.0.2.1", ""), request("192.0.2.2", ""));
+        let since = Instant::now();
+        advance(seconds(2)).await;
+        let death = Death { pid: 1, since, at: Instant::now(), own: true, alone: true };
+        assert!(poison.record(&poison.identity(&exchange), &death, false).is_none());
+        assert!(matches!(poison.enter(&mut exchange), Ok(Admission::Alone(_))));
+        let (share, shared) = oneshot::channel();
+        poison.begin_trial(&exchange, || share.send(()).unwrap());
+        assert!(matches!(poison.enter(&mut next), Ok(Admission::Closed { risky: true })));
+        assert!(is_on_trial(exchange.turn.as_deref()));
+        let began = Instant::now();
+        shared.await.unwrap();
+        let lasted = began.elapsed();
+        assert!((seconds(4)..seconds(5)).contains(&lasted), "half as long again, and a second: {lasted:?}");
+        assert!(!is_on_trial(exchange.turn.as_deref()));
         assert!(matches!(poison.enter(&mut next), Ok(Admission::Alone(_))));
     }
 

@@ -1,6 +1,7 @@
 //! The suspects of a pool: whose requests may have killed workers, and which are convicted. Plain data that gets the time from its caller;
 //! knows no requests and no workers.
 
+mod trial_turn;
 mod words;
 
 use std::collections::HashMap;
@@ -10,9 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::death_count::DeathCount;
-use super::identity::{IdentityKind, Keys, RequestIdentity};
+use super::identity::{IdentityKind, Keys, RequestIdentity, own_keys, with_own};
 use super::worker_hold::{HeldWorkers, WorkerHold};
 use crate::exchange::Death;
+use trial_turn::{MAX_TURN, TrialTurn, is_taken, trial_time};
 
 pub(super) use words::{Admission, Rule, SuspectStanding};
 pub use words::{Convicted, KeptOff, SuspectsView};
@@ -21,9 +23,6 @@ pub use words::{Convicted, KeptOff, SuspectsView};
 const MAX_SUSPECTS: usize = 2048;
 /// How many convictions the status lists.
 const MAX_LISTED: usize = 100;
-/// A trial keeps similar requests waiting no longer than this. If the request is still in progress then, its answer takes long or it counts
-/// as held.
-const MAX_TURN: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(super) struct Suspects {
@@ -41,6 +40,10 @@ struct Suspect {
     deaths: DeathCount,
     /// The client of all these deaths. None if there were several.
     client: Option<Arc<str>>,
+    /// The longest time from a request to its death.
+    slowest: Duration,
+    /// Trials since the last death.
+    trials: u32,
     last: Instant,
     until: Instant,
     kept_off: bool,
@@ -53,13 +56,6 @@ struct Suspect {
     /// Until when a similar request is expected to take long.
     watched_until: Instant,
     turn: Option<TrialTurn>,
-}
-
-/// The trial in progress, and when it began.
-#[derive(Clone, Copy)]
-struct TrialTurn {
-    number: u64,
-    since: Instant,
 }
 
 impl Suspects {
@@ -122,6 +118,20 @@ impl Suspects {
                 ends(&mut suspect.turn);
             }
         }
+    }
+
+    /// A similar request has got its slot. Returns how long it is on trial.
+    pub fn begin_trial(&mut self, keys: &Keys) -> Duration {
+        let mut time = Duration::ZERO;
+        for key in with_own(keys) {
+            if let Some(suspect) = self.by_key.get_mut(&key)
+                && (suspect.is_gated() || suspect.kind == IdentityKind::Request)
+            {
+                time = time.max(suspect.trial_time());
+                suspect.trials += 1;
+            }
+        }
+        time
     }
 
     /// A request takes long: until `until`, the time of each answer to a similar request is recorded.
@@ -207,7 +217,7 @@ impl Suspects {
     pub fn acquit(&mut self, keys: &Keys, now: Instant) {
         for key in with_own(keys) {
             let Some(suspect) = self.by_key.get_mut(&key) else { continue };
-            suspect.deaths = DeathCount::default();
+            (suspect.deaths, suspect.slowest, suspect.trials) = (DeathCount::default(), Duration::ZERO, 0);
             suspect.paroled = false;
             suspect.answered = Some(now);
             if suspect.held.all == 0 && suspect.watched_until <= now {
@@ -277,30 +287,18 @@ impl Suspects {
     }
 }
 
-/// The keys of what one client alone is refused: the URL and the path of its request.
-fn own_keys(keys: &Keys) -> [Option<u64>; IdentityKind::ALL.len()] {
-    let client = keys[IdentityKind::Client as usize].rotate_left(32);
-    [Some(keys[0] ^ client), Some(keys[1] ^ client), None, None]
-}
-
-/// All keys of a request.
-fn with_own(keys: &Keys) -> impl Iterator<Item = u64> {
-    keys.iter().copied().chain(own_keys(keys).into_iter().flatten())
-}
-
-fn is_taken(turn: Option<TrialTurn>, now: Instant) -> bool {
-    turn.is_some_and(|turn| now.saturating_duration_since(turn.since) < MAX_TURN)
-}
-
 impl Suspect {
     fn new(kind: IdentityKind, name: Arc<str>, until: Instant, now: Instant) -> Self {
         let (deaths, last, watched_until, held) = (DeathCount::default(), now, now, HeldWorkers::default());
-        let (client, kept_off, paroled, answered, turn) = (None, false, false, None, None);
+        let (client, slowest, trials, kept_off, paroled) = (None, Duration::ZERO, 0, false, false);
+        let (answered, turn) = (None, None);
         Self {
             kind,
             name,
             deaths,
             client,
+            slowest,
+            trials,
             last,
             until,
             kept_off,
@@ -317,15 +315,16 @@ impl Suspect {
         let is_first = self.deaths.total == 0 && !self.paroled;
         self.client = (is_first || self.client.as_ref() == Some(client)).then(|| client.clone());
         self.deaths.add(death);
-        (self.last, self.answered) = (death.at, None);
+        self.slowest = self.slowest.max(death.at.saturating_duration_since(death.since));
+        (self.last, self.answered, self.trials) = (death.at, None, 0);
     }
 
     /// A conviction of the only client whose requests have killed workers: it must not close a URL or a path for the others. None if there
     /// were several.
     fn of_client(&self, until: Instant, now: Instant) -> Option<Self> {
         let name = format!("{} from {}", self.name, self.client.as_ref()?).into();
-        let deaths = self.deaths.clone();
-        Some(Self { kept_off: true, deaths, ..Self::new(self.kind, name, until, now) })
+        let (deaths, slowest) = (self.deaths.clone(), self.slowest);
+        Some(Self { kept_off: true, deaths, slowest, ..Self::new(self.kind, name, until, now) })
     }
 
     /// Whether the death counts. It does not if the request was sent before the last death: then both have one cause, or one dying worker.
@@ -355,6 +354,11 @@ impl Suspect {
             IdentityKind::Path => weight >= 2 || self.paroled,
             IdentityKind::Route | IdentityKind::Client => weight >= 4 || self.paroled,
         }
+    }
+
+    /// While a worker is held, a trial must show whether the next request holds one too.
+    fn trial_time(&self) -> Duration {
+        if self.is_held() { MAX_TURN } else { trial_time(self.slowest, self.trials) }
     }
 
     /// A similar request holds a worker, and none that was sent later was answered.

@@ -147,6 +147,25 @@ async fn different_urls_of_one_path_are_admitted_one_at_a_time_until_the_path_is
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_trial_lasts_half_as_long_again_as_the_slowest_death_and_a_minute_beside_a_held_worker() {
+    let mut court = Court::new();
+    let [bad, next] = [1, 2].map(|url| request(url, 1, url));
+    let tried = |court: &mut Court, of: &RequestIdentity| court.suspects.begin_trial(&of.keys).as_secs();
+    court.death(&bad, 10, (0, 4), Alone);
+    assert_eq!(tried(&mut court, &next), 7);
+    court.death(&request(3, 1, 3), 11, (4, 6), Alone);
+    assert_eq!(tried(&mut court, &single(9)), 7, "the route has killed two");
+    court.suspects.hold(&bad, WorkerHold::Waits, court.at(6), court.at(90), court.at(30));
+    assert_eq!(tried(&mut court, &next), 60);
+    court.suspects.release(&bad.keys, WorkerHold::Waits);
+    assert_eq!(tried(&mut court, &next), 28, "two trials before it have shown nothing");
+    court.death(&bad, 12, (40, 99), Alone);
+    assert_eq!(tried(&mut court, &next), 60, "no longer than that");
+    court.suspects.acquit(&next.keys, court.at(100));
+    assert_eq!(tried(&mut court, &next), 0, "there is no suspicion any more");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_over_whose_requests_alone_workers_died_is_refused_and_others_are_not() {
     let mut court = Court::new();
     let [bad, good, third] = [7, 8, 9].map(|client| request(1, 1, client));

@@ -1,0 +1,66 @@
+//! The turn of a suspect: while it lasts, similar requests wait. Knows no requests and no workers.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// How many requests may wait for their turn.
+const MAX_WAITING: usize = 100;
+
+/// The turn of one suspect. It ends when it is dropped, or before that if its trial takes long.
+pub(super) struct Turn {
+    end: Box<dyn Fn() + Send + Sync>,
+    is_over: AtomicBool,
+}
+
+impl Turn {
+    /// `end` lets similar requests go on. It may be called twice.
+    pub fn new(end: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { end: Box::new(end), is_over: AtomicBool::new(false) })
+    }
+
+    /// Ends the turn after this time, if it lasts so long. Then calls `share`.
+    pub fn end_after(self: &Arc<Self>, time: Duration, share: impl FnOnce() + Send + 'static) {
+        let (turn, until) = (Arc::downgrade(self), Instant::now() + time);
+        tokio::spawn(async move {
+            sleep_until(until).await;
+            if let Some(turn) = turn.upgrade() {
+                turn.is_over.store(true, Ordering::Relaxed);
+                (turn.end)();
+                share();
+            }
+        });
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        (self.end)();
+    }
+}
+
+/// Counts one request that waits for its turn.
+pub(super) struct TurnWait<'a>(&'a AtomicUsize);
+
+impl<'a> TurnWait<'a> {
+    /// None if too many wait.
+    pub fn begin(waiting: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(place)
+    }
+}
+
+impl Drop for TurnWait<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the request with this turn is on trial, so that similar requests wait and its worker has no other.
+pub(super) fn is_on_trial(turn: Option<&(dyn Any + Send + Sync)>) -> bool {
+    let lasts = |turn: &Arc<Turn>| !turn.is_over.load(Ordering::Relaxed);
+    turn.is_some_and(|turn| turn.downcast_ref::<Arc<Turn>>().is_none_or(lasts))
+}
