@@ -125,9 +125,9 @@ impl Poison {
         }
     }
 
-    /// A place among the requests that wait for their turn. There are a hundred.
-    pub(super) fn take_place(&self) -> Result<impl Drop + '_, Refusal> {
-        TurnWait::begin(&self.waiting).ok_or_else(|| self.refuse())
+    /// A place among the requests that wait for their turn. There are a thousand.
+    pub(super) fn take_place(&self) -> Option<TurnWait<'_>> {
+        TurnWait::begin(&self.waiting)
     }
 
     /// Wakes when a turn or a suspicion has ended.
@@ -360,7 +360,7 @@ impl Poison {
     }
 
     /// Records a death. Returns the conviction, if this was one death too many.
-    fn record(&self, identity: &RequestIdentity, death: &Death, tried: bool) -> Option<Convicted> {
+    pub(super) fn record(&self, identity: &RequestIdentity, death: &Death, tried: bool) -> Option<Convicted> {
         let PoisonSettings { kills, keep_off, .. } = self.settings();
         let rule = Rule { kills, keep_off };
         let verdicts = self.with(|suspects| suspects.record(identity, death, tried, rule, Instant::now()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hostler_dispatch::{Claim, Lease, MemberId, MemberPreference, Priority, Ticket, WorkKind};
 use tokio::sync::futures::Notified;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::hints::EarlyHints;
 use super::refusal::Refusal;
@@ -23,6 +23,9 @@ use crate::proxy::{self, CallBox, Endpoint, Failure};
 const LATE_PART: u32 = 4;
 /// How long a member that has not responded since its ejection has, before the request is sent to another member too.
 const UNPROVEN_TIME: Duration = Duration::from_secs(1);
+
+/// How often a request looks whether it may go to a worker, if no change wakes it.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a client waits for its answer to begin. All waits of one request share it.
 #[derive(Clone, Copy)]
@@ -196,13 +199,16 @@ impl<'a> QueueWait<'a> {
         let poison = &self.target.poison;
         exchange.turn = None;
         let Admission::Closed { .. } = poison.enter(exchange)? else { return Ok(()) };
-        let _place = poison.take_place()?;
+        let place = poison.take_place();
         // Half of the time is for the turn, the rest for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {
             // Before the check, so that a change after it is not missed.
-            let changed = poison.changed();
+            let changed = place.as_ref().filter(|place| place.is_woken()).map(|_| poison.changed());
             let Admission::Closed { risky } = poison.enter(exchange)? else { return Ok(()) };
+            if risky && place.is_none() {
+                return Err(poison.refuse());
+            }
             // After that, a request that is not risky goes to a worker without a turn. Its outcome proves nothing, because other requests
             // are there too.
             let until = if risky { None } else { Some(company) };
@@ -294,10 +300,12 @@ pub(super) fn charge(lease: &mut Lease<Endpoint>, target: &PoolTarget, exchange:
     lease.charge_to(target.account.payer(facts.fair.as_ref(), &facts.charges), release);
 }
 
-async fn until_changed(changed: Notified<'_>, until: Option<Instant>) {
-    match until {
-        Some(until) => drop(timeout_at(until, changed).await),
-        None => changed.await,
+/// Waits for a change, and not beyond `until`. None as `changed`: only for a moment. Too many requests wait to wake each at every change.
+async fn until_changed(changed: Option<Notified<'_>>, until: Option<Instant>) {
+    match (changed, until) {
+        (Some(changed), Some(until)) => drop(timeout_at(until, changed).await),
+        (Some(changed), None) => changed.await,
+        (None, _) => sleep(LOOK_PAUSE).await,
     }
 }
 

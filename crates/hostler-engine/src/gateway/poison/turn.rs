@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// How many requests may wait for their turn.
-const MAX_WAITING: usize = 100;
+const MAX_WAITING: usize = 1000;
+/// How many of them are woken at each change. The others look from time to time.
+const MAX_WOKEN: usize = 100;
 
 /// The turn of one suspect. It ends when it is dropped, or before that if its trial takes long.
 pub(super) struct Turn {
@@ -43,19 +45,28 @@ impl Drop for Turn {
 }
 
 /// Counts one request that waits for its turn.
-pub(super) struct TurnWait<'a>(&'a AtomicUsize);
+pub(in crate::gateway) struct TurnWait<'a> {
+    waiting: &'a AtomicUsize,
+    is_woken: bool,
+}
 
 impl<'a> TurnWait<'a> {
     /// None if too many wait.
     pub fn begin(waiting: &'a AtomicUsize) -> Option<Self> {
-        let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(place)
+        let before = waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Self { waiting, is_woken: before < MAX_WOKEN };
+        (before < MAX_WAITING).then_some(place)
+    }
+
+    /// Whether the request waits for changes. If not, it looks from time to time.
+    pub fn is_woken(&self) -> bool {
+        self.is_woken
     }
 }
 
 impl Drop for TurnWait<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

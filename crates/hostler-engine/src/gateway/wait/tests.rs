@@ -1,15 +1,18 @@
 //! How long a request waits for a slot, and why it is refused.
 
 use std::collections::HashSet;
+use std::iter::from_fn;
+use std::sync::Arc;
 
 use hostler_dispatch::OccupancyLimits;
 use hostler_wire::Address;
 use tokio::time::sleep_until;
 
 use super::*;
-use crate::exchange::NoClient;
-use crate::gateway::tests::{exchange, seconds, target};
+use crate::exchange::{Death, NoClient};
+use crate::gateway::tests::{exchange, journal, seconds, target};
 use crate::gateway::worker_hold::WorkerHold;
+use crate::gateway::{Poison, PoisonSettings};
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_pool_does_not_count_as_waiting() {
@@ -120,6 +123,49 @@ async fn a_wait_for_a_turn_ends_with_the_queue_timeout() {
         let waited = wait_in_vain(&target).await;
         assert!((queue_timeout..queue_timeout + seconds(1)).contains(&waited), "{waited:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_a_thousand_that_wait_only_requests_that_may_have_killed_are_refused() {
+    let settings = PoisonSettings { kills: 3, keep_off: seconds(60), ..PoisonSettings::OFF };
+    let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
+    let target = PoolTarget { poison: poison.clone(), ..target() };
+    let mut trial = exchange();
+    let death = |pid, alone| Death { pid, since: Instant::now(), at: Instant::now(), own: true, alone };
+    poison.record(&poison.identity(&trial), &death(1, false), false);
+    assert!(matches!(poison.enter(&mut trial), Ok(Admission::Alone(_))));
+    let places: Vec<_> = from_fn(|| poison.take_place()).collect();
+    assert_eq!(places.len(), 1000);
+    let turn = async || {
+        let (mut exchange, began) = (exchange(), Instant::now());
+        let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+        let outcome = queue_wait.turn(&mut exchange, &mut NoClient).await;
+        assert!(exchange.turn.is_none());
+        (outcome, began.elapsed())
+    };
+    let (outcome, waited) = turn().await;
+    assert!(outcome.is_ok() && (seconds(2)..seconds(3)).contains(&waited), "{outcome:?} after {waited:?}");
+    poison.record(&poison.identity(&trial), &death(2, true), true);
+    let (outcome, waited) = turn().await;
+    assert!(matches!(outcome, Err(Refusal::Suspect)) && waited < seconds(1), "{outcome:?} after {waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_behind_a_hundred_that_wait_gets_its_turn_too() {
+    let (target, mut trial, mut exchange) = (target(), exchange(), exchange());
+    let poison = &target.poison;
+    poison.hold(&poison.identity(&trial), WorkerHold::Waits, Instant::now());
+    assert!(matches!(poison.enter(&mut trial), Ok(Admission::Alone(_))));
+    let _places: Vec<_> = (0..100).map(|_| poison.take_place()).collect();
+    let (turn, began) = (trial.turn.take(), Instant::now());
+    tokio::spawn(async move {
+        sleep_until(began + seconds(3)).await;
+        drop(turn);
+    });
+    exchange.is_suspect = true;
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
+    assert!(exchange.turn.is_some() && (seconds(3)..seconds(4)).contains(&began.elapsed()));
 }
 
 #[tokio::test(start_paused = true)]
