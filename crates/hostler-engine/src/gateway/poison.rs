@@ -217,7 +217,8 @@ impl Poison {
         convicted.map_or(Ok(death.own && death.alone), |convicted| Err(Refusal::Poison(convicted)))
     }
 
-    /// An exchange has ended. Follows up the call if it goes on. Ends the suspicion if the request was answered whole.
+    /// An exchange has ended. Follows up the call if it goes on. Ends the suspicion if a worker has answered the request whole. A stored
+    /// response that stands in for a refusal is no answer of a worker.
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         let tried = exchange.turn.take();
         if let Some(pending_end) = self.pending_end(exchange) {
@@ -225,7 +226,8 @@ impl Poison {
             return self.follow_up(identity, pending_end, tried, self.settings().suspect_after);
         }
         let log_facts = &exchange.log_facts;
-        if exchange.is_suspect && log_facts.refusal.is_none() && log_facts.aborted.is_none() {
+        let is_whole = log_facts.refusal.is_none() && log_facts.aborted.is_none();
+        if exchange.is_suspect && log_facts.member_status.is_some() && is_whole {
             self.acquit(&self.keyring.keys(exchange));
         }
     }
@@ -416,6 +418,23 @@ mod tests {
         assert!(matches!(poison.enter(&mut next), Ok(Admission::Closed { .. })));
         following.follow(None);
         assert!(matches!(poison.enter(&mut next), Ok(Admission::Alone(_))));
+    }
+
+    #[tokio::test]
+    async fn a_stored_response_in_place_of_a_refusal_ends_no_suspicion() {
+        let settings = PoisonSettings { kills: 2, keep_off: seconds(60), ..PoisonSettings::OFF };
+        let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
+        let mut exchange = request("192.0.2.1", "");
+        for pid in [1, 2] {
+            let death = Death { pid, since: Instant::now(), at: Instant::now(), own: true, alone: true };
+            poison.record(&poison.identity(&exchange), &death, false);
+        }
+        assert!(poison.admit(&mut exchange).is_err());
+        poison.settle(&mut exchange);
+        assert!(poison.admit(&mut exchange).is_err(), "no worker has answered");
+        exchange.log_facts.member_status = Some(200);
+        poison.settle(&mut exchange);
+        assert!(poison.admit(&mut exchange).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
