@@ -221,6 +221,11 @@ impl Gateway {
             registered.take_back_answer(&mut exchange.to_client);
         }
         exchange.log_facts.bytes_out = 0;
+        // The worker has not answered whole. The end of the call tells whether it has died.
+        exchange.is_suspect = false;
+        if exchange.pending_end.is_none() {
+            exchange.turn = None;
+        }
         let Some(route) = exchange.route.take() else { return Err(refusal.into()) };
         let outcome = match as_route(&route) {
             Some(route) => stand_in(route, exchange, refusal).await,

@@ -58,6 +58,20 @@ async fn an_answer_that_breaks_off_after_a_reload_has_the_fallback_of_its_own_ro
 }
 
 #[tokio::test]
+async fn an_answer_that_breaks_off_after_a_reload_ends_no_suspicion() {
+    let old = target();
+    let poison = old.poison.clone();
+    let Reload { gateway, mut exchange, call, .. } = begun(route("old", old)).await;
+    poison.hold(&poison.identity(&exchange), WorkerHold::Blocks, Instant::now());
+    exchange.is_suspect = true;
+    gateway.routes.store(Arc::new(table(route("new", target()))));
+    let refusal = call.give_up(&mut exchange, CallError::Cut).into();
+    assert!(gateway.instead(&mut exchange, refusal).await.is_err(), "no cache stands in");
+    gateway.settle(&mut exchange);
+    assert_eq!(poison.view().one_at_a_time, 1);
+}
+
+#[tokio::test]
 async fn after_a_reload_a_request_reports_on_its_own_pool() {
     let (old, new) = (target(), target());
     let poisons = [old.poison.clone(), new.poison.clone()];
