@@ -16,13 +16,16 @@ const MEMORY_ROUNDS: u32 = 20;
 const MEMORY_ROOM: f64 = 0.8;
 /// The new limit when the thread pool or the memory is full: this share of the requests that the worker has.
 const SHRINK: f64 = 0.8;
-/// The factor by which the limit grows when the thread pool has room.
+/// The factor by which the limit grows when the thread pool or the memory has room.
 const GROW: usize = 2;
 
 /// The limit.
 #[derive(Debug)]
 pub(super) struct Ceiling {
-    requests: usize,
+    /// What the thread pool allows.
+    by_threads: usize,
+    /// What the memory allows.
+    by_memory: usize,
     /// How many rounds had full memory since it was last below [`MEMORY_ROOM`].
     full_rounds: u32,
 }
@@ -46,31 +49,39 @@ pub(super) struct CeilingRound {
 
 impl Default for Ceiling {
     fn default() -> Self {
-        Self { requests: usize::MAX, full_rounds: 0 }
+        Self { by_threads: usize::MAX, by_memory: usize::MAX, full_rounds: 0 }
     }
 }
 
 impl Ceiling {
     pub fn requests(&self) -> usize {
-        self.requests
+        self.by_threads.min(self.by_memory)
     }
 
     /// Takes in one round.
     pub fn observe(&mut self, round: &CeilingRound) {
+        self.by_memory = if self.memory_is_full(round.memory) {
+            self.by_memory.min(fewer(round).max(1))
+        } else {
+            grown(self.by_memory, round)
+        };
         let threads = round.pool_threads.max(1);
         let demand = round.busy_threads / threads as f64;
-        let fewer = (round.leases * SHRINK) as usize;
-        if self.memory_is_full(round.memory) {
-            self.requests = self.requests.min(fewer.max(1));
-        } else if demand >= FULL && round.leases > threads as f64 {
-            if round.granted == 0 {
-                // Fewer requests would not empty the pool sooner. Those that only wait, such as long polls, keep their share of the limit.
-                return;
-            }
+        // If the worker got no request, fewer would not empty the pool sooner. Those that only wait, such as long polls, keep their share of
+        // the limit.
+        if demand >= FULL && round.leases > threads as f64 && round.granted > 0 {
             // More requests than threads keep all threads busy.
-            self.requests = self.requests.min(fewer.max(threads));
+            self.by_threads = self.by_threads.min(fewer(round).max(threads));
         } else if demand < ROOM {
-            self.requests = self.requests.min(round.most).saturating_mul(GROW).min(round.most);
+            self.by_threads = grown(self.by_threads, round);
+        }
+    }
+
+    /// The worker has no requests. What the last ones did says nothing about the next ones. The memory is read only if it limits them.
+    pub fn rest(&mut self, memory: impl FnOnce() -> Option<f64>) {
+        self.by_threads = usize::MAX;
+        if self.by_memory < usize::MAX && !self.memory_is_full(memory()) {
+            self.by_memory = usize::MAX;
         }
     }
 
@@ -84,6 +95,15 @@ impl Ceiling {
         self.full_rounds = self.full_rounds.saturating_add(u32::from(is_full));
         is_full && self.full_rounds <= MEMORY_ROUNDS
     }
+}
+
+/// A limit below the requests that the worker has.
+fn fewer(round: &CeilingRound) -> usize {
+    (round.leases * SHRINK) as usize
+}
+
+fn grown(limit: usize, round: &CeilingRound) -> usize {
+    limit.min(round.most).saturating_mul(GROW).min(round.most)
 }
 
 #[cfg(test)]
@@ -125,6 +145,20 @@ mod tests {
         let silent = CeilingRound { granted: 0, ..round(3.9, 90.0) };
         assert_eq!(after(&mut ceiling, [silent; 5]), 80);
         assert_eq!(after(&mut ceiling, [round(0.0, 90.0)]), 160, "the pool is empty");
+    }
+
+    #[test]
+    fn a_worker_that_had_no_requests_for_a_while_begins_anew() {
+        let mut ceiling = Ceiling::default();
+        assert_eq!(after(&mut ceiling, [round(3.9, 100.0)]), 80);
+        ceiling.rest(|| None);
+        assert_eq!(ceiling.requests(), usize::MAX);
+        let full = CeilingRound { memory: Some(0.95), ..round(0.0, 100.0) };
+        assert_eq!(after(&mut ceiling, [full]), 80);
+        ceiling.rest(|| Some(0.95));
+        assert_eq!(ceiling.requests(), 80, "the memory is still full");
+        ceiling.rest(|| Some(0.5));
+        assert_eq!(ceiling.requests(), usize::MAX);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                 continue;
             }
             if !load.is_in_use() && last.as_ref().is_some_and(|last| last.load.granted == load.granted) {
-                self.rest(&mut last);
+                self.rest(&mut last, &mut ceiling);
                 self.tell(&advice);
                 continue;
             }
@@ -141,8 +141,11 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         ThreadsRound { busy: busy as f64 / f64::from(LOOKS), number: threads.number() }
     }
 
-    fn rest(&self, last: &mut Option<ProcessSample>) {
+    fn rest(&self, last: &mut Option<ProcessSample>, ceiling: &mut Ceiling) {
         *last = None;
+        let settings = Arc::clone(&self.settings.borrow());
+        ceiling.rest(|| self.memory(&settings));
+        self.limit(ceiling, &settings);
         if !self.has_preload {
             self.vitals.rests();
         }
@@ -160,18 +163,15 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
         match settings.slots {
             Slots::Auto { most } => {
                 let of_env = || settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
-                let limit = settings.recycling.max_memory;
                 ceiling.observe(&CeilingRound {
                     busy_threads: threads.busy,
                     granted: round.granted,
                     pool_threads: threads.number.or_else(of_env).unwrap_or(POOL_THREADS),
-                    memory: limit.and_then(|limit| Some(resident_bytes(self.pid)? as f64 / limit as f64)),
+                    memory: self.memory(&settings),
                     leases: round.leases,
                     most,
                 });
-                if self.capacity.set_ceiling(ceiling.requests()) {
-                    self.capacity.apply(&self.gauge, settings.slots);
-                }
+                self.limit(ceiling, &settings);
             }
             Slots::Fixed(slots) => {
                 let hold = round.span.mul_f64(round.leases / (round.granted as f64).max(1.0));
@@ -187,6 +187,18 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                 self.tell(advice);
             }
         }
+    }
+
+    fn limit(&self, ceiling: &Ceiling, settings: &WorkerSettings) {
+        if self.capacity.set_ceiling(ceiling.requests()) {
+            self.capacity.apply(&self.gauge, settings.slots);
+        }
+    }
+
+    /// The share of `max_memory` that the process uses, if there is such a limit.
+    fn memory(&self, settings: &WorkerSettings) -> Option<f64> {
+        let limit = settings.recycling.max_memory?;
+        Some(resident_bytes(self.pid)? as f64 / limit as f64)
     }
 
     /// Shows the advice of this moment in the status. Logs the first one of all workers of a pool.

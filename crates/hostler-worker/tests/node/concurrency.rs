@@ -132,11 +132,11 @@ async fn a_full_thread_pool_lowers_the_limit() {
     let app = "const { pbkdf2 } = require('crypto');
         require('http').createServer((req, res) => pbkdf2('', '', 200_000, 64, 'sha512', () => res.end('ok'))).listen(3000);";
     let test_pool = test_pool(app).with(|settings| settings.slots = AUTO).started().await;
-    let _clients = clients(&test_pool, 40);
-    eventually("as many requests as threads, about", || {
-        (1..=10).contains(&test_pool.pool.snapshot().members[0].figures.slots)
-    })
-    .await;
+    let limit = || test_pool.pool.snapshot().members[0].figures.slots;
+    let many = clients(&test_pool, 40);
+    eventually("as many requests as threads, about", || (1..=10).contains(&limit())).await;
+    drop(many);
+    eventually("the limit of before, because the worker has no requests", || limit() == 1_000).await;
     test_pool.stop().await;
 }
 
