@@ -81,6 +81,15 @@ impl<E> Gauge<E> {
         })
     }
 
+    /// The most requests that one request has passed since the last call: they came to the member before it, and were still there when it ended.
+    /// Only a request that was answered, and that has passed a quarter of those before it or more, counts.
+    pub fn take_most_passed(&self) -> usize {
+        let taken = self.shared.with_roster(|roster, _| {
+            roster.edit(self.id, |member_state| member_state.end_order.take_most_passed())
+        });
+        taken.unwrap_or_default()
+    }
+
     /// Whether the pool shares its slots fairly among keys.
     pub fn pool_is_fair(&self) -> bool {
         self.shared.lock().queue.fair.is_some()

@@ -110,7 +110,7 @@ impl<E> Lease<E> {
 
     /// How many other slots of the member were in use when this one was granted.
     pub fn others_in_use(&self) -> usize {
-        self.grant.others_in_use as usize
+        usize::from(self.grant.beside.others)
     }
 
     /// Returns the slot and keeps the member: the returned guard stands for a tunnel. Tunnels have their own count. A member that leaves waits

@@ -53,6 +53,7 @@ mod cpu;
 mod doubt;
 mod eject;
 mod elsewhere;
+mod end_order;
 mod event_loop;
 mod fair;
 mod fair_key;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
 use super::cpu::CpuAccount;
+use super::end_order::{Beside, EndOrder};
 use super::event_loop::LoopState;
 use super::fair::Charge;
 use super::kinds::WorkKind;
@@ -112,8 +113,8 @@ pub(super) struct Grant<E> {
     pub alone: bool,
     /// What may follow the lease.
     pub long_lived: Option<LongLived>,
-    /// How many other slots of the member were in use at the grant, up to 65535.
-    pub others_in_use: u16,
+    /// What the member had at the grant.
+    pub beside: Beside,
     /// The place of the member among the members at the grant. It may have changed.
     pub place: u32,
     /// The key of the slot in [`MemberState::held`], where its kind is. A grant is kept small.
@@ -146,6 +147,11 @@ impl<E> Grant<E> {
         if self.unanswered.load(Ordering::Relaxed) && self.unanswered.swap(false, Ordering::Relaxed) {
             self.member.answered.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// Whether the member has answered the request. True for a member whose event loop is not observed.
+    pub fn is_answered(&self) -> bool {
+        !self.unanswered.load(Ordering::Relaxed)
     }
 }
 
@@ -191,6 +197,7 @@ pub(super) struct MemberState<E> {
     pub streams: LongLivedCount,
     /// Leases that requests have really taken.
     pub granted: u64,
+    pub end_order: EndOrder,
     /// The value of the pool's turn counter when a slot was last given or returned.
     pub last_used: u64,
     pub ejected_until: Option<Instant>,

@@ -176,7 +176,7 @@ impl<E> Roster<E> {
     ) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
-        let (failures, suspected, unsent, answered, cpu) = Default::default();
+        let (failures, suspected, unsent, answered, cpu, end_order) = Default::default();
         let (dismissed, marked_down) = (watch::Sender::new(false), watch::Sender::new(false));
         let member = Arc::new(Member {
             id,
@@ -201,6 +201,7 @@ impl<E> Roster<E> {
             tunnels: LongLivedCount::default(),
             streams: LongLivedCount::default(),
             granted: 0,
+            end_order,
             last_used: 0,
             ejected_until: None,
             out_of_reach: false,
@@ -241,7 +242,7 @@ impl<E> Roster<E> {
         self.edit_slot(index, is_in_sums, |state| {
             debug_assert!(state.left || state.may_have_free_slot(now), "only a free slot is granted");
             state.lease_time(now);
-            let others_in_use = u16::try_from(state.in_use).unwrap_or(u16::MAX);
+            let beside = state.end_order.begin(state.in_use);
             state.in_use += 1;
             let held = u32::try_from(state.held.insert(HeldSlot { since: now, kind })).unwrap_or(u32::MAX);
             if let Some(long_lived) = long_lived {
@@ -267,7 +268,7 @@ impl<E> Roster<E> {
                 was_ejected,
                 alone,
                 long_lived,
-                others_in_use,
+                beside,
                 unsent,
                 unanswered,
                 place,
@@ -292,6 +293,7 @@ impl<E> Roster<E> {
             }
             state.in_use -= if planted!(SlotGivenTwice) { 2.min(state.in_use) } else { 1 };
             state.held.try_remove(grant.held as usize);
+            state.end_order.end(grant.beside, grant.is_answered());
             state.exclusive = state.exclusive.filter(|since| !grant.alone || *since != grant.since);
             if let Some(kind) = grant.long_lived {
                 state.count(kind).reserved -= 1;

@@ -94,3 +94,19 @@ fn a_hold_does_not_overtake_a_waiting_request() {
     assert!(member.gauge().hold().is_some() && other.gauge().hold().is_some());
     request(&pool).assert_served();
 }
+
+#[test]
+fn a_request_that_ends_before_a_quarter_of_those_that_came_earlier_has_passed_them() {
+    let pool = pool(10);
+    let member = pool.join("a", 20);
+    let gauge = member.gauge();
+    let mut earlier: Vec<_> = (0..10).map(|_| lease(&pool)).collect();
+    let (quick, slow) = (lease(&pool), lease(&pool));
+    drop(earlier.remove(0));
+    drop(quick);
+    assert_eq!(gauge.take_most_passed(), 9);
+    assert_eq!(gauge.take_most_passed(), 0, "it was taken");
+    drop(earlier.drain(..7));
+    drop(slow);
+    assert_eq!(gauge.take_most_passed(), 0, "nine of eleven had ended");
+}

@@ -140,6 +140,28 @@ async fn a_slot_that_is_returned_unused_does_not_close_the_member() {
     gets_a_slot_at_once_or_later(next).await;
 }
 
+#[tokio::test]
+async fn a_request_that_ends_without_an_answer_has_passed_none() {
+    let (pool, member, event_loop) = observed(9);
+    let mut cpu_millis = 0;
+    for is_answered in [false, true] {
+        let mut leases = Vec::new();
+        for _ in 0..3 {
+            cpu_millis += 1;
+            event_loop.waits(cpu_millis);
+            let given = timeout(Duration::from_secs(60), pool.acquire(Claim::default())).await;
+            leases.push(given.expect("a slot").unwrap());
+            leases.last().unwrap().sent();
+        }
+        let last = leases.pop().unwrap();
+        if is_answered {
+            last.reached();
+        }
+        drop(last);
+        assert_eq!(member.gauge().take_most_passed(), if is_answered { 2 } else { 0 });
+    }
+}
+
 /// How many requests of 1 ms a worker gets at once when eight of this class have waited for 200 ms.
 async fn burst(settings: PoolSettings, priority: Priority) -> usize {
     let (pool, _member, event_loop) = observed(1000);

@@ -7,6 +7,14 @@
 const FULL: f64 = 0.9;
 /// ... and below this share it has room.
 const ROOM: f64 = 0.7;
+/// A full thread pool lowers the limit to no less than this many requests for each thread: one has the thread, the others wait for it.
+const LEAST_PER_THREAD: usize = 3;
+/// Work waits for the thread pool in order of arrival. So a request that needs it ends after those that came earlier, but for those that have
+/// the other threads. One that has passed this many for each thread has not waited for the pool. A lower limit would make such requests
+/// wait for a slot behind those that need the pool ...
+const PASSED_PER_THREAD: usize = 2;
+/// ... so after one was seen, the thread pool lowers no limit for this many rounds of half a second.
+const PASSED_ROUNDS: u32 = 120;
 /// From this share of `max_memory` on a worker gets fewer requests ...
 const MEMORY_FULL: f64 = 0.9;
 /// ... but for at most this many rounds of half a second. If the memory is still full then, it is not that of the requests: the app has
@@ -24,6 +32,8 @@ const GROW: usize = 2;
 pub(super) struct Ceiling {
     /// What the thread pool allows.
     by_threads: usize,
+    /// The rounds that are left of [`PASSED_ROUNDS`].
+    passed_rounds: u32,
     /// What the memory allows.
     by_memory: usize,
     /// How many rounds had full memory since it was last below [`MEMORY_ROOM`].
@@ -43,13 +53,15 @@ pub(super) struct CeilingRound {
     pub memory: Option<f64>,
     /// How many requests the worker had, on average.
     pub leases: f64,
+    /// The most requests that one request has passed.
+    pub passed: usize,
     /// The configured limit.
     pub most: usize,
 }
 
 impl Default for Ceiling {
     fn default() -> Self {
-        Self { by_threads: usize::MAX, by_memory: usize::MAX, full_rounds: 0 }
+        Self { by_threads: usize::MAX, passed_rounds: 0, by_memory: usize::MAX, full_rounds: 0 }
     }
 }
 
@@ -66,12 +78,14 @@ impl Ceiling {
             grown(self.by_memory, round)
         };
         let threads = round.pool_threads.max(1);
-        let demand = round.busy_threads / threads as f64;
-        // If the worker got no request, fewer would not empty the pool sooner. Those that only wait, such as long polls, keep their share of
-        // the limit.
-        if demand >= FULL && round.leases > threads as f64 && round.granted > 0 {
-            // More requests than threads keep all threads busy.
-            self.by_threads = self.by_threads.min(fewer(round).max(threads));
+        let (demand, least) = (round.busy_threads / threads as f64, threads * LEAST_PER_THREAD);
+        let has_passed = round.passed >= threads * PASSED_PER_THREAD;
+        self.passed_rounds = if has_passed { PASSED_ROUNDS } else { self.passed_rounds.saturating_sub(1) };
+        if self.passed_rounds > 0 {
+            self.by_threads = round.most;
+        } else if demand >= FULL && round.leases > least as f64 && round.granted > 0 {
+            // If the worker got no request, fewer would not empty the pool sooner.
+            self.by_threads = self.by_threads.min(fewer(round).max(least));
         } else if demand < ROOM {
             self.by_threads = grown(self.by_threads, round);
         }
@@ -108,10 +122,26 @@ fn grown(limit: usize, round: &CeilingRound) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use hostler_dispatch::{Claim, Pool, PoolSettings};
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinSet;
+    use tokio::time::{Instant, interval, sleep_until};
+
     use super::*;
 
     fn round(busy_threads: f64, leases: f64) -> CeilingRound {
-        CeilingRound { busy_threads, granted: 1, pool_threads: 4, memory: None, leases, most: 1_000 }
+        CeilingRound {
+            busy_threads,
+            granted: 1,
+            pool_threads: 4,
+            memory: None,
+            leases,
+            passed: 0,
+            most: 1_000,
+        }
     }
 
     fn after(ceiling: &mut Ceiling, rounds: impl IntoIterator<Item = CeilingRound>) -> usize {
@@ -125,17 +155,97 @@ mod tests {
     }
 
     #[test]
-    fn a_full_thread_pool_gets_about_as_many_requests_as_it_has_threads() {
+    fn a_full_thread_pool_gets_a_few_requests_for_each_thread() {
         let mut ceiling = Ceiling::default();
         assert_eq!(after(&mut ceiling, [round(3.9, 500.0)]), 400);
         let mut leases = 400.0;
         for _ in 0..40 {
             leases = after(&mut ceiling, [round(3.9, leases)]) as f64;
         }
-        assert_eq!(ceiling.requests(), 4);
-        assert_eq!(after(&mut ceiling, [round(3.9, 4.0)]), 4, "it stays there");
-        assert_eq!(after(&mut ceiling, [round(1.0, 4.0)]), 8, "and grows when the pool has room");
+        assert_eq!(ceiling.requests(), 12);
+        assert_eq!(after(&mut ceiling, [round(3.9, 12.0)]), 12, "it stays there");
+        assert_eq!(after(&mut ceiling, [round(1.0, 12.0)]), 24, "and grows when the pool has room");
         assert_eq!(after(&mut ceiling, [round(1.0, 4.0); 10]), 1_000);
+    }
+
+    #[test]
+    fn a_pool_that_is_full_with_few_requests_lowers_no_limit() {
+        assert_eq!(after(&mut Ceiling::default(), [round(3.9, 12.0); 9]), 1_000);
+    }
+
+    #[test]
+    fn an_app_with_requests_that_do_not_wait_for_the_thread_pool_keeps_its_limit_for_a_minute() {
+        let mut ceiling = Ceiling::default();
+        assert_eq!(after(&mut ceiling, [round(3.9, 100.0)]), 80);
+        let passed = CeilingRound { passed: 8, ..round(3.9, 80.0) };
+        assert_eq!(after(&mut ceiling, [passed]), 1_000);
+        assert_eq!(after(&mut ceiling, [round(3.9, 100.0); PASSED_ROUNDS as usize - 1]), 1_000);
+        assert_eq!(after(&mut ceiling, [round(3.9, 100.0)]), 80);
+    }
+
+    /// A request waits for a slot, and holds it. A login first waits for a thread of the pool, and has it for 250 ms. Another request waits for
+    /// nothing. Returns how long it has waited for its slot.
+    async fn request(pool: Pool<()>, threads: Option<Arc<Semaphore>>) -> Duration {
+        let came = Instant::now();
+        let _lease = pool.acquire(Claim::default()).await.unwrap();
+        let waited = came.elapsed();
+        if let Some(threads) = threads {
+            let _thread = threads.acquire().await.unwrap();
+            sleep_until(Instant::now() + Duration::from_millis(250)).await;
+        } else {
+            sleep_until(Instant::now() + Duration::from_millis(1)).await;
+        }
+        waited
+    }
+
+    /// In each of these rounds of half a second, so many logins and others come ten times. Returns the limit at the end, and the longest wait
+    /// of the others.
+    async fn under_load(rounds: usize, logins: usize, others: usize) -> (usize, Duration) {
+        let pool = Pool::new("test", PoolSettings { queue_limit: 10_000, ..PoolSettings::default() });
+        let membership = pool.join((), 1_000);
+        let (gauge, threads) = (membership.gauge(), Arc::new(Semaphore::new(4)));
+        let (mut slow, mut quick) = (JoinSet::new(), JoinSet::new());
+        let (mut ceiling, mut last) = (Ceiling::default(), gauge.load().unwrap());
+        let mut looks = interval(Duration::from_millis(50));
+        looks.tick().await;
+        for _ in 0..rounds {
+            let mut busy = 0;
+            for _ in 0..10 {
+                for _ in 0..logins {
+                    slow.spawn(request(pool.clone(), Some(Arc::clone(&threads))));
+                }
+                for _ in 0..others {
+                    quick.spawn(request(pool.clone(), None));
+                }
+                looks.tick().await;
+                busy += 4 - threads.available_permits();
+            }
+            let load = gauge.load().unwrap();
+            let lease_time = load.lease_time - last.lease_time;
+            ceiling.observe(&CeilingRound {
+                granted: load.granted - last.granted,
+                passed: gauge.take_most_passed(),
+                ..round(busy as f64 / 10.0, lease_time.as_secs_f64() * 2.0)
+            });
+            gauge.set_slots(ceiling.requests());
+            last = load;
+        }
+        let waits = std::iter::from_fn(|| quick.try_join_next());
+        (ceiling.requests(), waits.map(Result::unwrap).max().unwrap_or_default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quick_requests_do_not_wait_for_slots_behind_more_logins_than_the_threads_can_do() {
+        assert_eq!(
+            under_load(20, 2, 5).await,
+            (1_000, Duration::ZERO),
+            "40 logins in a second, 16 can be done"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_app_of_which_all_requests_need_the_thread_pool_gets_a_few_for_each_thread() {
+        assert_eq!(under_load(60, 2, 0).await.0, 12);
     }
 
     #[test]

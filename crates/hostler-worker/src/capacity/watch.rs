@@ -169,6 +169,7 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
                     pool_threads: threads.number.or_else(of_env).unwrap_or(POOL_THREADS),
                     memory: self.memory(&settings),
                     leases: round.leases,
+                    passed: self.gauge.take_most_passed(),
                     most,
                 });
                 self.limit(ceiling, &settings);
