@@ -15,10 +15,15 @@ use tokio::time::Instant;
 /// How often a worker is asked for the load of its event loop.
 pub(super) const BEAT: Duration = Duration::from_millis(500);
 
+/// The number of slots before the first reports. They need a second or two. With one slot, an app that waits for a database would serve a few
+/// requests in that time. With these, one that computes has as many requests at once as behind another proxy, until the reports show it.
+const FIRST: usize = 8;
 /// The most slots that are tried.
 const MOST: usize = 1000;
 /// A loop less busy than this can do much more, so the slots grow at once. Too many slots do no harm here.
 const PLENTY: f64 = 0.5;
+/// The factor by which they grow then, at most.
+const LEAP: f64 = 4.0;
 /// A loop less busy than this can do more ...
 const ROOM: f64 = 0.8;
 /// ... and in a loop busier than this, leases wait inside Node.
@@ -126,7 +131,7 @@ struct Controller {
 
 impl Default for Controller {
     fn default() -> Self {
-        Self { slots: 1, trend: 0, last: None }
+        Self { slots: FIRST, trend: 0, last: None }
     }
 }
 
@@ -143,7 +148,7 @@ impl Controller {
             _ => 0,
         };
         let next = if is_too_few && round.utilisation < PLENTY {
-            wanted.min(2.0 * now)
+            wanted.min(LEAP * now)
         } else if self.trend >= AGREE {
             wanted.min((STEP * now).max(now + 1.0))
         } else if self.trend <= -AGREE {
@@ -180,7 +185,6 @@ impl fmt::Display for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slots = in_words(self.slots);
         match self.last {
-            None if self.slots == 1 => f.write_str("the worker has not reported yet: one request at a time"),
             None => write!(f, "the worker has not reported yet: {slots}"),
             Some(Round { utilisation, leases, .. }) => {
                 write!(f, "event loop {:.0} % busy at {leases:.1} requests: {slots}", utilisation * 100.0)

@@ -122,8 +122,21 @@ fn mixed() -> App {
 
 #[test]
 fn a_busy_app_stays_at_one_slot() {
-    assert!(cpu_bound().rounds(100).iter().all(|slots| *slots == 1));
-    assert!(cpu_bound().per_second(30.0).rounds(100).iter().all(|slots| *slots == 1));
+    assert!(cpu_bound().with_slots(1).rounds(100).iter().all(|slots| *slots == 1));
+    assert!(cpu_bound().with_slots(1).per_second(30.0).rounds(100).iter().all(|slots| *slots == 1));
+}
+
+#[test]
+fn a_busy_app_has_one_slot_within_ten_seconds_after_its_start() {
+    assert_eq!(cpu_bound().rounds(20).last(), Some(&1));
+}
+
+#[test]
+fn a_first_burst_to_a_waiting_app_is_served_within_two_rounds() {
+    let mut app = waiting().per_second(0.0);
+    app.waiting = 100;
+    app.rounds(2);
+    assert_eq!((app.waiting, app.finished), (0, 100));
 }
 
 #[test]
@@ -181,7 +194,7 @@ fn an_idle_app_keeps_its_slots() {
 #[test]
 fn the_reason_for_the_slots_is_a_sentence() {
     let mut controller = Controller::default();
-    assert_eq!(controller.to_string(), "the worker has not reported yet: one request at a time");
+    assert_eq!(controller.to_string(), "the worker has not reported yet: 8 slots");
     controller.slots = 11;
     controller.observe(Round { utilisation: 0.35, leases: 4.0, short: false });
     assert_eq!(controller.to_string(), "event loop 35 % busy at 4.0 requests: 11 slots");
@@ -190,10 +203,10 @@ fn the_reason_for_the_slots_is_a_sentence() {
 #[test]
 fn a_worker_that_nothing_measures_gets_as_many_requests_as_a_member() {
     let tuner = ConcurrencyTuner::default();
-    assert_eq!(tuner.slots(), 1, "its reports will change it");
+    assert_eq!(tuner.slots(), 8, "its reports will change it");
     tuner.is_blind("nothing measures it");
     assert_eq!(tuner.slots(), 64);
     assert_eq!(tuner.reason(9), "nothing measures it: 9 slots");
     tuner.sees();
-    assert_eq!(tuner.slots(), 1);
+    assert_eq!(tuner.slots(), 8);
 }
