@@ -18,6 +18,8 @@ const UNKNOWN: u64 = u64::MAX;
 pub(super) struct Vitals {
     /// The share of time that the event loop worked, as bits.
     utilisation: AtomicU64,
+    /// The share of time that the threads of libuv's pool had work, as bits.
+    threads: AtomicU64,
     /// How many times garbage was collected on request.
     collections: AtomicU64,
     /// The total time of these collections in microseconds.
@@ -36,6 +38,7 @@ impl Default for Vitals {
     fn default() -> Self {
         Self {
             utilisation: AtomicU64::new(UNKNOWN),
+            threads: AtomicU64::new(0),
             collections: AtomicU64::new(0),
             collecting: AtomicU64::new(0),
             told: Mutex::default(),
@@ -51,6 +54,16 @@ impl Vitals {
 
     pub fn works(&self, utilisation: f64) {
         self.utilisation.store(utilisation.to_bits(), Ordering::Relaxed);
+    }
+
+    pub fn threads_work(&self, share: f64) {
+        self.threads.store(share.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The share of the event loop or of the thread pool, whichever is larger. 0 if the worker is not measured.
+    pub fn busy(&self) -> f64 {
+        let threads = f64::from_bits(self.threads.load(Ordering::Relaxed));
+        self.utilisation().unwrap_or(0.0).max(threads)
     }
 
     /// How many times garbage was collected on request, and the total time.
@@ -86,5 +99,6 @@ impl Vitals {
     /// The worker has no requests, so it is not measured.
     pub fn rests(&self) {
         self.utilisation.store(UNKNOWN, Ordering::Relaxed);
+        self.threads_work(0.0);
     }
 }

@@ -160,13 +160,15 @@ impl<E: Send + Sync + 'static> CapacityWatch<E> {
             self.vitals.works(round.utilisation.min(1.0));
         }
         let settings = Arc::clone(&self.settings.borrow());
+        let of_env = || settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
+        let pool_threads = threads.number.or_else(of_env).unwrap_or(POOL_THREADS).max(1);
+        self.vitals.threads_work((threads.busy / pool_threads as f64).min(1.0));
         match settings.slots {
             Slots::Auto { most } => {
-                let of_env = || settings.env.get("UV_THREADPOOL_SIZE").and_then(|size| size.parse().ok());
                 ceiling.observe(&CeilingRound {
                     busy_threads: threads.busy,
                     granted: round.granted,
-                    pool_threads: threads.number.or_else(of_env).unwrap_or(POOL_THREADS),
+                    pool_threads,
                     memory: self.memory(&settings),
                     leases: round.leases,
                     passed: self.gauge.take_most_passed(),

@@ -21,7 +21,7 @@ pub(super) fn take<E: Send + Sync + 'static>(
         pool.members.iter().map(|member| member.figures).find(|figures| Some(figures.id) == place.member)
     };
     let load = |place: &WorkerStatus| {
-        let busy = place.vitals.utilisation().unwrap_or(0.0);
+        let busy = place.vitals.busy();
         match (place.slots, figures(place)) {
             // An app that waits for a database takes all its slots and little CPU.
             (Slots::Fixed(slots), Some(figures)) => busy.max(figures.in_use as f64 / slots.max(1) as f64),

@@ -116,6 +116,31 @@ async fn a_pool_grows_while_requests_wait_and_shrinks_afterwards() {
 }
 
 #[tokio::test]
+async fn a_pool_grows_while_the_thread_pools_of_its_workers_are_full() {
+    // Opening a pipe blocks a thread until another one opens it for writing.
+    let app = "const fs = require('fs');
+        if (!fs.existsSync('pipe')) require('child_process').execFileSync('mkfifo', ['pipe']);
+        require('http').createServer((req, res) => {
+            if (req.url !== '/end') return fs.open('pipe', 'r', () => res.end('ok'));
+            fs.openSync('pipe', 'r+');
+            res.end('ok');
+        }).listen(3000);";
+    let test_pool = test_pool(app)
+        .with(|settings| {
+            (settings.count, settings.least, settings.shrink_after) = (2, Some(1), LONG);
+            settings.slots = Slots::Fixed(100);
+        })
+        .start();
+    eventually("one worker", || test_pool.pool.members() == 1).await;
+    for _ in 0..4 {
+        test_pool.ask("/").await;
+    }
+    eventually("it has grown", || test_pool.pool.members() == 2).await;
+    test_pool.get("/end").await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn the_reason_not_to_grow_is_shown_only_while_there_are_too_few_workers() {
     let slow =
         "require('http').createServer((req, res) => setTimeout(() => res.end('ok'), 300)).listen(3000);";
