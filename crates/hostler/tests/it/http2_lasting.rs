@@ -22,6 +22,8 @@ const GOOD: usize = 8;
 /// More uploads than the `h2` crate remembers by itself when it has reset their streams, and how many late frames come of each.
 const REFUSED: u32 = 200;
 const LATE: usize = 10;
+/// The error code for frames of a closed stream.
+const STREAM_CLOSED: u32 = 5;
 /// More streams than the `h2` crate by itself lets a client open and reset in one piece, and fewer than a client may have open.
 const ABANDONED: u32 = 60;
 /// How many of these fill the window that a stream of a member has, and how many streams with them would cost more than a connection may.
@@ -107,6 +109,33 @@ async fn the_rest_of_many_refused_uploads_does_not_end_the_connection() {
     let last = 2 * REFUSED + 1;
     client.send(&[Frame::request(last, &GET)]).await;
     assert_eq!(client.next_of(Frame::HEADERS).await.stream, last);
+}
+
+/// The client has sent them before it got the reset.
+#[tokio::test]
+async fn late_trailers_of_a_refused_upload_do_not_end_the_connection() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "routes = [{ match = \"/known\", pool = \"app\" }]").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&[Frame::head(1, &POST)]).await;
+    assert_eq!(client.next_of(Frame::RST_STREAM).await.stream, 1);
+    let trailers = Frame::request(1, &[("x-sum", "1")]);
+    // As long as the stream is remembered, they are ignored.
+    let reset = eventually("a stream that is forgotten", async || {
+        client.send(&[trailers.clone(), Frame::new(Frame::PING, 0, 0, [0; 8])]).await;
+        loop {
+            let frame = client.next().await.expect("the connection goes on");
+            match frame.kind {
+                Frame::RST_STREAM => return Some(frame),
+                Frame::PING => return None,
+                _ => {}
+            }
+        }
+    })
+    .await;
+    assert_eq!((reset.stream, reset.code()), (1, STREAM_CLOSED));
+    client.send(&[Frame::request(3, &GET)]).await;
+    assert_eq!(client.next_of(Frame::HEADERS).await.stream, 3);
 }
 
 #[tokio::test]

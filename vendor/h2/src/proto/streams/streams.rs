@@ -519,10 +519,14 @@ impl Inner {
                 // a RST_STREAM while the response HEADERS were in transit.
                 //
                 // Server: we can't reset a stream before having received
-                // the request headers, so don't allow.
-                if !peer.is_server() {
-                    // This may be response headers for a stream we've already
-                    // forgotten about...
+                // the request headers, so don't allow. But the trailers may have
+                // been in transit, and a request is told from them by its
+                // pseudo-header fields.
+                let is_trailers =
+                    frame.is_end_stream() && *frame.pseudo() == frame::Pseudo::default();
+                if !peer.is_server() || is_trailers {
+                    // This may be response headers or trailers for a stream we've
+                    // already forgotten about...
                     if self.actions.may_have_forgotten_stream(peer, id) {
                         tracing::debug!(
                             "recv_headers for old stream={:?}, sending STREAM_CLOSED",
