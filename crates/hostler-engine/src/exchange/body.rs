@@ -137,6 +137,9 @@ impl BodySource for Bytes {
 
 /// The client's side of an exchange while the gateway works on it.
 pub trait Downstream: Send {
+    /// Whether a client that has left looks different from one that has only finished sending.
+    const SHOWS_LEAVING: bool = false;
+
     /// Ready when the client has left.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 

@@ -139,7 +139,7 @@ impl Call {
                 Err(error) => return Poll::Ready(Err(self.failure(error))),
             }
         }
-        if self.ends_with_client(exchange) && self.leaving.poll(cx, |cx| client.poll_left(cx)).is_ready() {
+        if self.ends_with_client(exchange) && self.poll_left(cx, client).is_ready() {
             return Poll::Ready(Err(Failure::Body(BodyError::Left)));
         }
         if let Some(marked_down) = &mut self.marked_down
@@ -156,6 +156,14 @@ impl Call {
             return Poll::Pending;
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+    }
+
+    /// Ready when the client has left.
+    fn poll_left<D: Downstream>(&mut self, cx: &mut Context<'_>, client: &mut D) -> Poll<()> {
+        match D::SHOWS_LEAVING {
+            true => client.poll_left(cx),
+            false => self.leaving.poll(cx, |cx| client.poll_left(cx)),
+        }
     }
 
     /// Whether the member is told at once that the client has left. Not while it waits for the client's body: then the upload notices. Also

@@ -28,7 +28,7 @@ pub struct CallRemains {
 /// A request counts as alone at its worker if the worker had no other one for this long before it broke off.
 pub const ALONE_TIME: Duration = Duration::from_secs(1);
 
-/// A connection in HTTP/2 over which nothing has come for this long, while a call waits, may be dead. It is longer than a round trip.
+/// A connection in HTTP/2 over which nothing has come for this long, while calls wait, may be dead. It is longer than a round trip.
 const SILENT_TIME: Duration = Duration::from_millis(500);
 
 impl Call {
@@ -67,14 +67,15 @@ impl Call {
     }
 
     /// New calls do not use an HTTP/2 connection that may be dead: one without a response in time, and one over which nothing has come since
-    /// a call began that is given up. The calls of clients that wait for less than `request_timeout` never time out here. If the network
-    /// drops the packets of a connection, the kernel notices it only after a quarter of an hour.
+    /// a call began that is given up, or the calls before it. The calls of clients that wait for less than `request_timeout` never time out
+    /// here. If the network drops the packets of a connection, the kernel notices it only after a quarter of an hour.
     fn avoid_dead_connection(&self, how: CallEnding) {
         let Link::Http2(stream) = &self.link else { return };
         let may_be_dead = match how {
             CallEnding::TimedOut => true,
             CallEnding::Unwanted | CallEnding::MarkedDown | CallEnding::ClientFailed | CallEnding::Outrun => {
-                !self.headed && self.began.elapsed() >= SILENT_TIME && stream.is_connection_silent()
+                let silent_since = if self.headed { None } else { stream.silent_since(self.began) };
+                silent_since.is_some_and(|since| since.elapsed() >= SILENT_TIME)
             }
             CallEnding::Whole | CallEnding::HungUp | CallEnding::BadAnswer | CallEnding::Released => false,
         };

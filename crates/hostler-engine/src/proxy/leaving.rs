@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-/// A client that has closed its connection cannot be told from one that has only finished sending. Both get a response that begins within
-/// this time. A response that has begun goes on as long as it does not pause for longer.
+/// In HTTP/1.1, a client that has closed its connection cannot be told from one that has only finished sending. Both get a response that begins
+/// within this time. A response that has begun goes on as long as it does not pause for longer.
 pub const LEAVING_TIME: Duration = Duration::from_secs(1);
 
 /// The wait for a client that may have left. The default is one that has not closed its side.

@@ -49,7 +49,6 @@ impl AnswerSink for Http1Client {
     type Head = OutboxMark;
     const WRITES_CHUNKS: bool = true;
     const READS_AHEAD: bool = true;
-    const SHOWS_LEAVING: bool = false;
 
     fn settings(&self) -> &Settings {
         &self.settings

@@ -30,8 +30,6 @@ pub(super) trait AnswerSink: Downstream + Sized {
     const WRITES_CHUNKS: bool;
     /// Whether the next piece of a file or a stored answer is read before the last one is sent.
     const READS_AHEAD: bool;
-    /// Whether a client that has left looks different from one that has only finished sending.
-    const SHOWS_LEAVING: bool;
 
     fn settings(&self) -> &Settings;
 

@@ -2,12 +2,14 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use h2::Reason;
 use hostler_testkit::{eventually, upstream, within};
 use http::{HeaderMap, Request};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::http2::{Talk, get, talk};
 use crate::http2_member::{Asked, Http2Member, Http2Plan};
@@ -147,11 +149,33 @@ async fn a_connection_that_was_silent_during_a_cancelled_call_gets_no_more_calls
     let mut talk = talk(&site).await;
     let (head, _) = talk.ask(call("/first", "application/grpc")).await;
     assert_eq!(head.status(), 200);
-    let cancelled = talk.begin(call("/cancelled", "application/grpc"), true).await;
+    let (answer, sent) = talk.begin(call("/cancelled", "application/grpc"), true).await;
     eventually("the call", async || (member.requests() == 2).then_some(())).await;
-    drop(cancelled);
+    assert!(timeout(Duration::from_secs(1), answer).await.is_err());
+    drop(sent);
     site.settles("app", 0, 0).await;
     let (head, _) = talk.ask(call("/next", "application/grpc")).await;
     assert_eq!(head.status(), 200);
     assert_eq!((member.requests(), member.connections()), (3, 2));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_silent_during_many_short_calls_gets_no_more_of_them() {
+    let script = async |asked: Asked| match (asked.connection, asked.nth) {
+        (1, 2..) => std::future::pending().await,
+        _ => asked.ok("").await,
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "").await;
+    let mut talk = talk(&site).await;
+    let (head, _) = talk.ask(call("/first", "application/grpc")).await;
+    assert_eq!(head.status(), 200);
+    // None of the calls alone is as long as the silence of a dead connection.
+    let head = eventually("a response", async || {
+        let (answer, _sent) = talk.begin(call("/short", "application/grpc"), true).await;
+        timeout(Duration::from_millis(200), answer).await.ok()
+    })
+    .await;
+    assert_eq!(head.unwrap().status(), 200);
+    assert!(member.connections() >= 2);
 }

@@ -5,12 +5,13 @@ use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use hostler_wire::Stream;
 use rustls::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// Why TLS has ended before the member had sent a byte. In TLS 1.3 our handshake ends before the member has checked our certificate. Empty after
 /// the first byte: from then on the member may have worked on requests.
@@ -39,11 +40,27 @@ pub(super) struct Heard(Arc<HeardState>);
 struct HeardState {
     count: AtomicU64,
     takes_no_more: AtomicBool,
+    /// When the first call began that was given up without a sign of the member, and the count at that time.
+    given_up: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Heard {
     pub fn count(&self) -> u64 {
         self.0.count.load(Ordering::Relaxed)
+    }
+
+    /// A call that began at this time is given up, and nothing has come since. Returns when the first such call began after something had come:
+    /// one call may be too short to tell anything.
+    pub fn give_up(&self, began: Instant) -> Instant {
+        let (count, mut given_up) =
+            (self.count(), self.0.given_up.lock().unwrap_or_else(PoisonError::into_inner));
+        match *given_up {
+            Some((before, first)) if before == count => first,
+            _ => {
+                *given_up = Some((count, began));
+                began
+            }
+        }
     }
 
     /// Whether a write has failed. Responses that the member has sent before may still be read.

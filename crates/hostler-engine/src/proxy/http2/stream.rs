@@ -9,6 +9,7 @@ use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
 use hostler_wire::{BodyLength, CallError, Fields, Limits, ResponseHead, response_body};
 use http::Request;
+use tokio::time::Instant;
 
 use super::connection::StreamPermit;
 use super::head;
@@ -82,9 +83,11 @@ impl MemberStream {
         &self.permit
     }
 
-    /// Whether nothing has come over the connection since the call began, for this call or another.
-    pub fn is_connection_silent(&self) -> bool {
-        self.permit.heard.count() == self.heard_before
+    /// The call is given up. Since when calls that were given up have waited on its connection, if nothing has come over it since this call
+    /// began, for this call or another.
+    pub fn silent_since(&self, began: Instant) -> Option<Instant> {
+        let heard = &self.permit.heard;
+        (heard.count() == self.heard_before).then(|| heard.give_up(began))
     }
 
     pub fn outbox(&mut self) -> &mut Vec<u8> {

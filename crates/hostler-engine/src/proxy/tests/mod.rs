@@ -4,6 +4,7 @@
 mod bugs;
 mod http2_again;
 mod kept;
+mod left;
 mod race;
 mod slow_ends;
 mod wire;

@@ -23,7 +23,6 @@ impl AnswerSink for StreamClient<'_> {
     type Head = Option<Response<()>>;
     const WRITES_CHUNKS: bool = false;
     const READS_AHEAD: bool = false;
-    const SHOWS_LEAVING: bool = true;
 
     fn settings(&self) -> &Settings {
         self.settings

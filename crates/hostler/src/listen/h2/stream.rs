@@ -325,6 +325,8 @@ fn is_success(answer: &Answer) -> bool {
 }
 
 impl Downstream for StreamClient<'_> {
+    const SHOWS_LEAVING: bool = true;
+
     /// While a request waits for a slot, its body stays unread. With a wide window, much of it arrives in the meantime.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.body.is_end_stream() {
