@@ -8,6 +8,7 @@ use hostler_wire::{CallError, Name};
 use hostler_worker::UnfinishedRequest;
 use tokio::time::{Instant, sleep};
 
+use super::http2::KeptBody;
 use super::lingering::{end_stream, linger_after_hanging_up, linger_until_finished};
 use super::link::Link;
 use super::live_stream::StreamEnd;
@@ -130,7 +131,7 @@ impl Call {
 
     /// No head comes. Returns the lease, unless it belongs to a member that still works on the request.
     pub(super) fn without_answer(
-        self,
+        mut self,
         exchange: &mut Exchange,
         failure: Failure,
     ) -> (Failure, Option<Lease<Endpoint>>) {
@@ -140,13 +141,29 @@ impl Call {
             Failure::Body(_) => CallEnding::ClientFailed,
             // The connection is closed, so nothing can tell when the member finishes.
             _ => {
-                exchange.has_lost_body |= matches!(exchange.body, Body::Streaming);
+                let is_lost = matches!(exchange.body, Body::Streaming)
+                    && !(failure.was_unprocessed() && self.gives_body_back(exchange));
+                exchange.has_lost_body |= is_lost;
                 exchange.pending_end = self.broken_off();
                 return (failure, Some(self.lease));
             }
         };
         self.end(how).note(exchange);
         (failure, None)
+    }
+
+    /// Makes it possible to send a streamed body again. False if a part of it is gone.
+    fn gives_body_back(&mut self, exchange: &mut Exchange) -> bool {
+        let Link::Http2(stream) = &mut self.link else { return false };
+        match stream.take_kept() {
+            Some(KeptBody { bytes, end: Some(trailers) }) => {
+                (exchange.body, exchange.trailers) = (Body::Memory(Arc::new(bytes.into())), trailers);
+                true
+            }
+            // The rest would have to follow what was kept.
+            Some(kept) => kept.bytes.is_empty(),
+            None => false,
+        }
     }
 
     /// Returns the slot and keeps the connection for the tunnel.

@@ -271,7 +271,7 @@ pub fn may_move(failure: &Failure, exchange: &Exchange) -> bool {
 
 /// True if the request was sent, but may and can be sent again.
 pub fn may_repeat(failure: &Failure, exchange: &Exchange) -> bool {
-    failure.was_unprocessed() && !matches!(exchange.body, Body::Streaming)
+    failure.was_unprocessed() && !exchange.has_lost_body
         || (failure.was_cut_off() || failure.was_marked_down()) && is_repeatable(exchange)
 }
 

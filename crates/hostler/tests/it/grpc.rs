@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::http2::{Talk, get, talk};
+use crate::http2::{Talk, get, talk, whole};
 use crate::http2_member::{Asked, Http2Member, Http2Plan};
 use crate::{http2_members, in_front_of};
 
@@ -62,6 +62,31 @@ async fn other_requests_of_http2_get_refusals_of_http() {
         assert!(!head.headers().contains_key("grpc-status"), "{head:?}");
         assert!(!body.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_streamed_call_that_the_member_did_not_process_is_sent_again() {
+    let script = async |mut asked: Asked| match asked.nth {
+        1 => asked.respond.send_reset(Reason::REFUSED_STREAM),
+        // The message may have come by now, or not.
+        2 => {
+            asked.read().await;
+            asked.respond.send_reset(Reason::REFUSED_STREAM);
+        }
+        _ => {
+            let (body, _) = asked.read().await;
+            asked.ok(body).await;
+        }
+    };
+    let member = Http2Plan::default().start(script).await;
+    let config = "routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
+    let site = http2_members::in_front_of(&member, config).await;
+    let mut talk = talk(&site).await;
+    let (answer, mut message) = talk.begin(call("/again", "application/grpc"), false).await;
+    message.send_data("hello".into(), true).unwrap();
+    let (head, body) = whole(answer).await;
+    assert_eq!((head.status().as_u16(), &body[..]), (200, &b"hello"[..]));
+    assert_eq!(member.requests(), 3);
 }
 
 /// A member that answers nothing, and tells how its calls are reset.

@@ -17,7 +17,7 @@ use http::uri::Scheme;
 pub(super) use connection::Http2Connections;
 use connection::{AT_ONCE, BodyNeed, StreamPermit};
 use member_io::{Heard, MemberIo, SilentEnd};
-pub(super) use stream::{Fault, MemberStream};
+pub(super) use stream::{Fault, KeptBody, MemberStream};
 
 use super::upload::Upload;
 use super::{Call, CallBox, CallSettings, Endpoint, Failure, request};
@@ -45,9 +45,7 @@ pub(super) async fn forward<D: Downstream>(
         match outcome {
             // A member may close a connection while a request is on its way to it. That is not the member's failure, so the same lease
             // tries once more.
-            Err((Failure::Unprocessed(_), Some(again)))
-                if is_first && !matches!(exchange.body, Body::Streaming) =>
-            {
+            Err((Failure::Unprocessed(_), Some(again))) if is_first && !exchange.has_lost_body => {
                 (is_first, lease) = (false, again);
             }
             outcome => return outcome,
@@ -139,7 +137,10 @@ fn begin(
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {
             let of_grpc;
-            let stream = Box::new(stream);
+            let mut stream = Box::new(stream);
+            if matches!(exchange.body, Body::Streaming) {
+                stream.keep_body();
+            }
             // A server of gRPC ends a call that is cancelled, so its slot need not stay taken until then.
             let settings = match is_grpc(&exchange.head.fields) {
                 true => {

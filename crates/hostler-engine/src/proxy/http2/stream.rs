@@ -14,6 +14,9 @@ use tokio::time::Instant;
 use super::connection::StreamPermit;
 use super::head;
 
+/// A streamed body up to this size is kept until the response begins.
+const MOST_KEPT: usize = 4 << 10;
+
 pub(in crate::proxy) struct MemberStream {
     permit: StreamPermit,
     /// How often something had come over the connection when the call began.
@@ -28,6 +31,8 @@ pub(in crate::proxy) struct MemberStream {
     /// Set when the whole body is in the outbox; with the trailers.
     ending: Option<Option<Fields>>,
     send_failed: bool,
+    /// What was taken of a streamed body. None if it is too long to be kept.
+    kept: Option<KeptBody>,
     answer: StreamAnswer,
     head: ResponseHead,
     length: BodyLength,
@@ -37,6 +42,14 @@ pub(in crate::proxy) struct MemberStream {
     /// Something of the answer has arrived.
     answered: bool,
     fault: Option<Fault>,
+}
+
+/// What was taken of a body that its client sends only once.
+#[derive(Default)]
+pub(in crate::proxy) struct KeptBody {
+    pub bytes: Vec<u8>,
+    /// The trailers, once all of the body was taken.
+    pub end: Option<Option<Fields>>,
 }
 
 enum StreamAnswer {
@@ -69,6 +82,7 @@ impl MemberStream {
             to_send: has_body.then_some(sending),
             ending: None,
             send_failed: false,
+            kept: None,
             answer: StreamAnswer::Awaited(answer),
             head: ResponseHead::default(),
             length: BodyLength::Known(0),
@@ -94,8 +108,21 @@ impl MemberStream {
         &mut self.outbox
     }
 
+    /// From now on the body is kept, as far as it is short: its client does not send it again.
+    pub fn keep_body(&mut self) {
+        self.kept = Some(KeptBody::default());
+    }
+
+    /// What was taken of the body. None if a part of that is gone.
+    pub fn take_kept(&mut self) -> Option<KeptBody> {
+        self.kept.take().filter(|_| self.outbox.is_empty())
+    }
+
     /// Nothing more will be put into the outbox.
     pub fn end(&mut self, trailers: Option<Fields>) {
+        if let Some(kept) = &mut self.kept {
+            kept.end = Some(trailers.clone());
+        }
         self.ending = Some(trailers);
     }
 
@@ -117,6 +144,7 @@ impl MemberStream {
             self.send_failed = true;
         }
         if self.send_failed {
+            self.kept.take_if(|_| !self.outbox.is_empty());
             self.outbox.clear();
             self.sending.clear();
             self.permit.body_ends();
@@ -132,6 +160,10 @@ impl MemberStream {
                     break;
                 }
                 self.sending = std::mem::take(&mut self.outbox).into();
+                self.kept.take_if(|kept| kept.bytes.len() + self.sending.len() > MOST_KEPT);
+                if let Some(kept) = &mut self.kept {
+                    kept.bytes.extend_from_slice(&self.sending);
+                }
             }
             stream.reserve_capacity(self.sending.len());
             let room = match ready!(stream.poll_capacity(cx)) {
@@ -171,7 +203,7 @@ impl MemberStream {
             return Poll::Ready(Ok(()));
         }
         let answer = ready!(Pin::new(answer).poll(cx)).map_err(|error| self.fault(error))?;
-        self.answered = true;
+        (self.answered, self.kept) = (true, None);
         self.most_trailers = limits.max_size;
         let (parts, body) = answer.into_parts();
         head::answer(&mut self.head, parts.status.as_u16(), &parts.headers, limits)?;
