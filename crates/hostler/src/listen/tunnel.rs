@@ -45,8 +45,11 @@ impl UpgradedConnection {
         tokio::spawn(async move {
             let Self { tunnel, exchange, _counted } = &mut *self;
             let unsettled = Unsettled::new(&shard, exchange);
-            let ended = tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
-            note(tunnel, ended, unsettled.exchange);
+            let counted = CountedTunnel { tunnel, exchange: &mut *unsettled.exchange };
+            let ended =
+                counted.tunnel.carry(shard.connections.is_ending(), || delay(&shard.connections)).await;
+            note(ended, counted.exchange);
+            drop(counted);
             unsettled.settle();
             drop(self);
             drop(count);
@@ -54,10 +57,22 @@ impl UpgradedConnection {
     }
 }
 
-fn note(tunnel: &Tunnel, ended: Ended, exchange: &mut Exchange) {
+/// A tunnel that is carried. Its bytes are noted at its end, also if its task is dropped because Hostler stops.
+struct CountedTunnel<'a> {
+    tunnel: &'a mut Tunnel,
+    exchange: &'a mut Exchange,
+}
+
+impl Drop for CountedTunnel<'_> {
+    fn drop(&mut self) {
+        let log_facts = &mut self.exchange.log_facts;
+        let (bytes_in, bytes_out) = self.tunnel.bytes();
+        (log_facts.bytes_in, log_facts.bytes_out) = (log_facts.bytes_in + bytes_in, bytes_out);
+    }
+}
+
+fn note(ended: Ended, exchange: &mut Exchange) {
     let log_facts = &mut exchange.log_facts;
-    let (bytes_in, bytes_out) = tunnel.bytes();
-    (log_facts.bytes_in, log_facts.bytes_out) = (log_facts.bytes_in + bytes_in, bytes_out);
     match ended {
         Ended::Whole => {}
         Ended::Dismissed => {

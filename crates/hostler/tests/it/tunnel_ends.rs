@@ -76,6 +76,25 @@ async fn the_log_has_a_line_for_a_tunnel_at_its_end() {
 }
 
 #[tokio::test]
+async fn the_log_has_the_bytes_of_a_tunnel_that_does_not_end_before_hostler() {
+    let member = Member::start().await;
+    let mut site = in_front(&member, "server.drain_timeout = \"200ms\"").await;
+    let (mut client, mut end) = tunnel(&site, &member, "any").await;
+    client.send("12345").await;
+    end.read(5).await;
+    end.send("123").await;
+    client.read_exactly(3).await;
+    site.terminate();
+    assert_eq!(site.exit().await, 0);
+    let line = site.access("/").await;
+    assert_eq!(
+        (&line["aborted"], &line["bytes_in"], &line["bytes_out"]),
+        (&"stopped".into(), &5.into(), &3.into()),
+        "{line}"
+    );
+}
+
+#[tokio::test]
 async fn the_log_says_whether_a_client_has_left_its_websocket_without_a_close_frame() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
