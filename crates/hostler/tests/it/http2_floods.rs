@@ -1,11 +1,15 @@
 //! Floods of frames: each is noticed, counted, and ends its connection. The frames are written by hand.
 
+use std::future::poll_fn;
+
 use hostler_testkit::{
     Frame, FrameClient, Site, block, client, eventually, frame_client, ok, upstream, within,
 };
+use http::{Request, Response};
 
+use crate::http2_member::{Asked, Http2Plan};
 use crate::idle_memory::EMPTIED_TABLE;
-use crate::{http2, in_front_of};
+use crate::{http2, http2_members, in_front_of};
 
 const CALM: u32 = 11;
 
@@ -87,6 +91,24 @@ async fn clients_that_leave_their_event_streams_are_no_flood() {
     for _ in 0..1000 {
         let (answer, _) = talk.begin(http2::get("/"), true).await;
         // Its body is dropped, which resets the stream.
+        assert_eq!(within("a head", answer).await.unwrap().status().as_u16(), 200);
+    }
+    assert_eq!(site.status().await["connections"]["flooded"], 0);
+}
+
+#[tokio::test]
+async fn clients_that_end_streamed_calls_of_grpc_are_no_flood() {
+    let script = async |mut asked: Asked| {
+        let mut messages = asked.begin(Response::new(()));
+        let _ = poll_fn(|cx| messages.poll_reset(cx)).await;
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "pools.app.concurrency = 1000").await;
+    let mut talk = http2::talk(&site).await;
+    for _ in 0..1000 {
+        let call = Request::post("http://site.test/").header("content-type", "application/grpc");
+        let (answer, _) = talk.begin(call.body(()).unwrap(), true).await;
+        // Its messages are dropped, which resets the stream.
         assert_eq!(within("a head", answer).await.unwrap().status().as_u16(), 200);
     }
     assert_eq!(site.status().await["connections"]["flooded"], 0);

@@ -154,7 +154,7 @@ pub(super) struct FloodMeter {
     /// Heads for which no token was added yet.
     heads: u8,
     most_continuations: u32,
-    /// So many resets may be the end of an event stream or a tunnel.
+    /// So many resets may be the end of an event stream, a response of gRPC or a tunnel.
     lasting: u32,
     /// When the connection began. The buckets count from here.
     began: Instant,
@@ -227,8 +227,8 @@ impl FloodMeter {
         self.since_ping = self.since_ping.saturating_add(bytes);
     }
 
-    /// Notes that event streams and tunnels have begun. A client has no other way to end one than a reset, so as many resets are no flood; at
-    /// most `most`, which is how many may be open at the same time.
+    /// Notes that event streams, responses of gRPC and tunnels have begun. A client has no other way to end one than a reset, so as many resets
+    /// are no flood; at most `most`, which is how many may be open at the same time.
     pub fn note_lasting(&mut self, begun: u32, most: u32) {
         self.lasting = self.lasting.saturating_add(begun).min(most);
     }

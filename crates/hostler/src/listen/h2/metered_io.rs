@@ -22,7 +22,7 @@ pub(super) struct ConnectionSignals {
     flood: AtomicU8,
     /// The same: how the client is too slow.
     slow: OnceLock<Slow>,
-    /// How many event streams and tunnels have begun since the byte stream last looked.
+    /// How many event streams, responses of gRPC and tunnels have begun since the byte stream last looked.
     lasting: AtomicU32,
 }
 
@@ -46,7 +46,7 @@ impl ConnectionSignals {
         self.flood.store(flood as u8, Ordering::Relaxed);
     }
 
-    /// An event stream or a tunnel begins, which the client can end only by a reset.
+    /// An event stream, a response of gRPC or a tunnel begins, which the client can end only by a reset.
     pub fn note_lasting(&self) {
         self.lasting.fetch_add(1, Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::Reason;
-use hostler_engine::exchange::{Deadline, Exchange, Slow, SpoolAccount};
+use hostler_engine::exchange::{Deadline, Exchange, Slow, SpoolAccount, is_grpc};
 use hostler_wire::ResponseHead;
 use http::Response;
 
@@ -67,6 +67,10 @@ impl AnswerSink for StreamClient<'_> {
     }
 
     fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head {
+        // The messages of a call of gRPC may go on without an end, as an event stream does.
+        if framing == Framing::Chunked && is_grpc(&exchange.head.fields) {
+            self.common.signals.note_lasting();
+        }
         Some(head::answer(head, exchange, framing))
     }
 
