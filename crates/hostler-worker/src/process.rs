@@ -18,7 +18,7 @@ use super::memory_group::MemoryGroups;
 use super::news::{NewsSender, WorkerNews};
 use super::own_children::OwnChild;
 use super::process_end::{GLANCE, end_of};
-use super::process_files::{groups_below, stat_after_name};
+use super::process_files::{groups_below, has_only_zombies, stat_after_name};
 
 /// The most checks of an orphaned group before the wait ends.
 const GLANCES: u32 = 100;
@@ -110,7 +110,8 @@ impl Process {
             Some(exit) => exit,
             None => *self.exit.insert(Exit(self.child.wait().await.ok())),
         };
-        while patient && !self.is_over && !is_gone(self.group) {
+        let mut living = None;
+        while patient && !self.is_over && !is_gone(self.group, &mut living) {
             sleep(GLANCE).await;
         }
         self.kill();
@@ -137,7 +138,8 @@ impl OtherGroup {
     /// Waits for the end of the app's group when the process that Hostler started has ended. If `patient` (a graceful stop), the group gets SIGTERM
     /// once, as that process may not have passed it on, and may finish. Otherwise it is killed. The future can be dropped and made again.
     pub async fn ended(&mut self, patient: bool) {
-        while !is_gone(self.group) {
+        let mut living = None;
+        while !is_gone(self.group, &mut living) {
             if !patient {
                 return self.kill();
             }
@@ -169,8 +171,9 @@ fn kill_all(groups: Vec<Pid>) {
 }
 
 async fn reap(group: Pid) {
+    let mut living = None;
     for _ in 0..GLANCES {
-        if is_gone(group) {
+        if is_gone(group, &mut living) {
             return;
         }
         sleep(GLANCE).await;
@@ -213,11 +216,11 @@ pub(super) async fn tell_end(pid: u32, news_sender: NewsSender) {
     news_sender.send(WorkerNews::Gone { pid }).await;
 }
 
-/// Whether no process of the group is left. Reaps those that are our children. Only for groups whose leader was reaped by
-/// its owner.
-fn is_gone(group: Pid) -> bool {
+/// Whether no process of the group is left, or only zombies of which we are not the parent. Reaps those that are our children. Only for groups
+/// whose leader was reaped by its owner. `living`: see [`has_only_zombies`].
+fn is_gone(group: Pid, living: &mut Option<u32>) -> bool {
     while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
-    test_kill_process_group(group).is_err()
+    test_kill_process_group(group).is_err() || has_only_zombies(group, living)
 }
 
 /// A shell and npm add this to the number of the signal that ended their child, and use it as their exit code.
@@ -285,6 +288,29 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_group_of_which_only_zombies_are_left_is_gone() {
+        // `sleep` takes the place of the shell, and never asks for the status of the child. Nor does process 1 of some containers.
+        let script = "setsid sh -c 'until grep -q sleep /proc/$PPID/comm; do :; done' & exec sleep 600";
+        let mut parent = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let is_zombie = |pid: &u32| {
+            parent_of(*pid) == Some(parent.id())
+                && stat_after_name(*pid).is_some_and(|stat| stat.starts_with('Z'))
+        };
+        let zombie = loop {
+            if let Some(pid) = crate::process_files::processes().find(is_zombie) {
+                break Pid::from_raw(pid.cast_signed()).unwrap();
+            }
+            std::thread::yield_now();
+        };
+        assert!(test_kill_process_group(zombie).is_ok(), "the kernel counts it");
+        let counts_as_gone = is_gone(zombie, &mut None);
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        assert!(counts_as_gone);
+    }
 
     #[test]
     fn exit_codes_and_crash_signals_blame_the_program_and_outside_signals_do_not() {

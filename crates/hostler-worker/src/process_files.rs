@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Pid, getpgrp};
 
@@ -52,6 +53,30 @@ pub(super) fn groups_below(leader: u32) -> Vec<Pid> {
     groups.remove(&leader);
     let groups = groups.into_iter().filter_map(|group| Pid::from_raw(group.cast_signed()));
     groups.filter(|group| *group != getpgrp() && *group != Pid::INIT).collect()
+}
+
+/// Whether each process of this group has ended. The kernel counts one until its parent has asked for its status, and process 1 of a container
+/// may never do that. `living`: a process of the group that lived at the last look. To find another one means to look at all processes.
+pub(super) fn has_only_zombies(group: Pid, living: &mut Option<u32>) -> bool {
+    let lives = |pid: &u32| is_living_member(*pid, group);
+    *living = living.filter(lives).or_else(|| processes().find(lives));
+    living.is_none() && has_own_numbers()
+}
+
+/// The state, the process group and the number of threads: fields 3, 5 and 20 of the stat file.
+fn is_living_member(pid: u32, group: Pid) -> bool {
+    let Some(stat) = stat_after_name(pid) else { return false };
+    let mut fields = stat.split_ascii_whitespace();
+    let main_has_ended = matches!(fields.next(), Some("Z" | "X"));
+    let is_member = fields.nth(1).and_then(|field| field.parse::<i32>().ok()) == Some(group.as_raw_pid());
+    // The other threads of a process may go on without the main thread.
+    is_member && (!main_has_ended || fields.nth(14).is_some_and(|threads| !matches!(threads, "0" | "1")))
+}
+
+/// Whether there are these files, with the numbers of this PID namespace.
+fn has_own_numbers() -> bool {
+    let own = std::process::id().to_string();
+    fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own))
 }
 
 /// The stat file of a process from its third field, the state, on. The second field is the name of the program, which may
