@@ -141,8 +141,8 @@ pub struct Server {
     pub log_health_checks: Option<bool>,
     /// The time for the new process of `hostler upgrade` (SIGUSR2) to get its workers ready.
     ///
-    /// Over it, Hostler ends the new process, and the running process continues as before. A pool that is new at
-    /// `hostler reload` has the same time for its first worker. Raise it if the workers boot slowly.
+    /// Over it, Hostler ends the new process, and the running process continues as before. At `hostler reload`, reading
+    /// the files may take as long, and so may the first worker of a new pool. Raise it if the workers boot slowly.
     pub upgrade_timeout: Period,
     /// The memory for the workers of all pools together. It limits pools with `workers = { min, max }`.
     ///

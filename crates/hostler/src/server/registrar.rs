@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use hostler_address::OwnAddresses;
 use hostler_config::{AccessLog, Advertise, Config};
-use hostler_engine::exchange::Counters;
+use hostler_engine::exchange::{Counters, DiskThreads};
 use hostler_engine::gateway::{
     AccessFormat, ExpectedCosts, FairKeys, Gateway, Health, RegistrarRules, low_requests,
 };
@@ -190,12 +190,13 @@ impl Registering {
         if let Some(at) = &at {
             lines.extend(announced.iter().flat_map(|(pool, name)| ToldName::new(at, pool, name).line()));
         }
-        let written = tokio::task::spawn_blocking(move || {
+        // With a time limit: a disk that hangs would hold up this upgrade, and each later reload behind it.
+        let written = DiskThreads::new(1).run(move || {
             let mut file = tempfile::tempfile_in(folder)?;
             file.write_all(&lines)?;
             Ok(OwnedFd::from(file))
         });
-        written.await.map_err(io::Error::other)?
+        written.await
     }
 
     /// Takes what the predecessor has exported once this process was subscribed. If that cannot be read, the first export stays.

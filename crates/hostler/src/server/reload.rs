@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hostler_config::{self as config, Config, PoolChange};
 use tokio::time::timeout;
@@ -17,7 +18,6 @@ use crate::admin::{CommandDone, CommandError, LastReload};
 /// Applies the current configuration. If it has an error, nothing changes.
 pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
     let _turn = running.changes.acquire().await;
-    let _files = running.renewals.acquire().await;
     running.takeover.borrow().allows_orders()?;
     if running.connections().is_ending() {
         return Err(CommandError::Refused("this Hostler is stopping".into()));
@@ -28,7 +28,14 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
         Some(file) => reopen_log(running.journal.clone(), file).await,
         None => None,
     };
-    let outcome = match load(running).await {
+    let limit = running.config.load().server.upgrade_timeout;
+    let files = async { Ok(running.renewals.acquire().await) };
+    let files = in_time(limit, "files that have changed were", files).await;
+    let loaded = match &files {
+        Ok(_) => in_time(limit, "the configuration was", load(running)).await,
+        Err(late) => Err(late.clone()),
+    };
+    let outcome = match loaded {
         Ok(newer) => apply(running, newer, unopened).await,
         Err(error) => {
             let all: Vec<_> = [error].into_iter().chain(unopened).collect();
@@ -62,6 +69,19 @@ async fn change_log(
     }
 }
 
+/// A disk that hangs may never answer. A reload that waited for it without a limit would hold up each later one, also one that names other files.
+async fn in_time<T>(
+    limit: Duration,
+    what: &str,
+    reading: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let late = |_| {
+        let why = "a file system or a name server does not answer; nothing has changed";
+        Err(format!("{what} not read in {limit:?} (server.upgrade_timeout): {why}"))
+    };
+    timeout(limit, reading).await.unwrap_or_else(late)
+}
+
 /// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
@@ -76,12 +96,14 @@ async fn apply(
     unopened: Option<String>,
 ) -> Result<CommandDone, CommandError> {
     let older = running.config.load_full();
+    let limit = older.server.upgrade_timeout;
     let mut done = std::mem::take(&mut newer.warnings);
     // A `[tls]` section that was removed stays until the upgrade, with the certificates that were read before: their files may be gone, too.
     let has_tls = newer.tls.is_some();
     fixed::keep(&older, &mut newer, &mut done);
     let written = newer.tls.as_ref().filter(|_| has_tls);
-    let fresh = certificates(written).await.map_err(CommandError::Failed)?;
+    let fresh = in_time(limit, "the certificates were", certificates(written)).await;
+    let fresh = fresh.map_err(CommandError::Failed)?;
     let bodies = running.shared_cache.memory.bodies();
     let memory = (&running.sources.spool, &running.sources.answer_memory, bodies);
     let before = running.listening.load_full();
@@ -97,7 +119,8 @@ async fn apply(
         done.push(format!("nothing{else_} has changed"));
         return Ok(done);
     }
-    let lookups = lookups(running, &older, &newer).await.map_err(CommandError::Failed)?;
+    let lookups = in_time(limit, "the data for lookups was", lookups(running, &older, &newer)).await;
+    let lookups = lookups.map_err(CommandError::Failed)?;
     let change = prepare(running, &older, &newer).await;
     let change = change.inspect_err(|_| lookups.free(&running.lookups.load()))?;
     if !difference.server.is_empty() {

@@ -194,6 +194,23 @@ async fn a_signal_to_reload_that_comes_during_the_start_does_not_end_hostler() {
 }
 
 #[tokio::test]
+async fn a_reload_whose_files_do_not_answer_fails_in_time_and_holds_up_no_later_one() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.upgrade_timeout = '3s'").await;
+    let file = site.folder().join("hostler.toml");
+    std::fs::remove_file(&file).unwrap();
+    // To open a named pipe waits for its other end, as for a file system that does not answer.
+    mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    site.hang_up();
+    site.says("reload: the configuration was not read in 3s (server.upgrade_timeout)").await;
+    std::fs::remove_file(&file).unwrap();
+    site.rewrite("[[routes]]\nmatch = '*'\nrespond = { status = 204 }\n");
+    site.hang_up();
+    site.says("reload: routes: changed, now 1").await;
+    site.get("/").await.assert_status(204);
+}
+
+#[tokio::test]
 async fn members_join_and_leave_without_effect_on_the_others() {
     let (first, second) = (upstream().holds_requests().start().await, upstream().start().await);
     let site = in_front_of(&first, "").await;
