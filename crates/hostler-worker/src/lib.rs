@@ -83,7 +83,7 @@ pub use process_files::resident_bytes;
 pub use recycling::HeavyStart;
 pub use rollout::{Reached, RestartError, Restarted};
 pub use rotation::Rotation;
-pub use runtime_folder::is_abandoned;
+pub use runtime_folder::{can_hold_sockets, is_abandoned};
 pub use scaling::WorkerMemory;
 pub use settings::{
     Bind, CompileCache, Probe, Probing, Recycling, SettingsChange, Slots, Spares, WorkerAddress, WorkerFacts,

@@ -19,6 +19,8 @@ use super::guard::DIRECTORY_PREFIX;
 const SOCKET_PATH_LIMIT: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 /// The longest file name made here: pool, worker number, serial number and ending.
 const FILE_NAME_LIMIT: usize = 48;
+/// The letters at the end of the name of the folder.
+const RANDOM_LETTERS: usize = 6;
 /// The script that every worker preloads.
 pub(super) const PRELOAD: &str = "preload.cjs";
 /// A folder with this file had a lock. An older Hostler locks nothing, so a folder without this file may be in use.
@@ -45,9 +47,7 @@ impl RuntimeFolder {
         let mut refusals = Vec::new();
         for parent in parents {
             match Self::make_new(parent) {
-                Ok(folder) if folder.path.as_os_str().len() + 1 + FILE_NAME_LIMIT <= SOCKET_PATH_LIMIT => {
-                    return Ok(folder);
-                }
+                Ok(folder) if is_short_enough(&folder.path) => return Ok(folder),
                 Ok(_) => refusals.push(format!("{}: too long for a socket's path", parent.display())),
                 Err(error) => refusals.push(format!("{}: {error}", parent.display())),
             }
@@ -56,7 +56,8 @@ impl RuntimeFolder {
     }
 
     fn make_new(parent: &Path) -> io::Result<Self> {
-        let made = tempfile::Builder::new().prefix(DIRECTORY_PREFIX).rand_bytes(6).tempdir_in(parent)?;
+        let mut named = tempfile::Builder::new();
+        let made = named.prefix(DIRECTORY_PREFIX).rand_bytes(RANDOM_LETTERS).tempdir_in(parent)?;
         let folder = Self::claim(made.path())?;
         // From now on it is removed with the value returned.
         drop(made.keep());
@@ -157,6 +158,15 @@ fn lock_of_abandoned(path: &Path) -> Option<OwnedFd> {
     (is_private && had_lock && is_free()).then_some(handle)
 }
 
+/// Whether the paths of sockets are short enough if the folder for them is made in this one.
+pub fn can_hold_sockets(parent: &Path) -> bool {
+    is_short_enough(&parent.join(format!("{DIRECTORY_PREFIX}{}", "x".repeat(RANDOM_LETTERS))))
+}
+
+fn is_short_enough(folder: &Path) -> bool {
+    folder.as_os_str().len() + 1 + FILE_NAME_LIMIT <= SOCKET_PATH_LIMIT
+}
+
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(open(path, flags, Mode::empty())?)
@@ -184,6 +194,21 @@ mod tests {
         let folder = RuntimeFolder::make_in(&[parent.path().to_owned()]).unwrap();
         folder.restore(&files()).unwrap();
         folder
+    }
+
+    #[test]
+    fn a_folder_is_made_only_where_the_paths_of_its_sockets_are_short_enough() {
+        let parent = tempfile::tempdir().unwrap();
+        // One letter too long, if the folder around it is shorter.
+        let room = SOCKET_PATH_LIMIT - FILE_NAME_LIMIT - 1 - RANDOM_LETTERS - DIRECTORY_PREFIX.len() - 1;
+        let letters = (room + 1).saturating_sub(parent.path().as_os_str().len() + 1).max(1);
+        let long = parent.path().join("x".repeat(letters));
+        fs::create_dir(&long).unwrap();
+        for folder in [parent.path(), &long] {
+            let made = RuntimeFolder::make_in(&[folder.to_owned()]);
+            assert_eq!(made.is_ok(), can_hold_sockets(folder), "{}", folder.display());
+        }
+        assert!(!can_hold_sockets(&long));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use hostler_worker::can_hold_sockets;
+
 use super::Resolver;
 use crate::access;
 use crate::document::KeyPath;
@@ -30,11 +32,16 @@ impl Resolver<'_> {
     fn check_temp_dir(&mut self, config: &Config) {
         let (key, folder) = (KeyPath::of("server.temp_dir"), &config.server.temp_dir);
         let was_told = self.document.is_written(&key) && access::folder(folder).is_err();
-        let Some(why) = unusable(folder).filter(|_| !was_told) else { return };
         let runtime = self.load_context.environment.get("XDG_RUNTIME_DIR").map(Path::new);
-        let has_runtime = runtime.is_some_and(|folder| folder.is_absolute() && unusable(folder).is_none());
+        let has_runtime = runtime.is_some_and(|folder| {
+            folder.is_absolute() && unusable(folder).is_none() && can_hold_sockets(folder)
+        });
         let is_of_workers = |pool: &Pool| matches!(pool.source, PoolMembers::Workers(_));
-        if !has_runtime && config.pools.iter().any(is_of_workers) {
+        let is_for_sockets = !has_runtime && config.pools.iter().any(is_of_workers);
+        let too_long = format!("{} is too long for the path of a socket of a worker", folder.display());
+        let too_long = Some(too_long).filter(|_| is_for_sockets && !can_hold_sockets(folder));
+        let Some(why) = unusable(folder).or(too_long).filter(|_| !was_told) else { return };
+        if is_for_sockets {
             return self.refuse(&key, why);
         }
         let later = "a request with a body over server.body_memory will get 500 (storage)";

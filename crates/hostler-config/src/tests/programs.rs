@@ -202,6 +202,28 @@ fn a_folder_for_temporary_files_that_is_not_there_is_told_by_check() {
 }
 
 #[test]
+fn a_folder_whose_path_is_too_long_for_the_sockets_of_workers_is_told_by_check() {
+    let long = "x".repeat(60);
+    let said = |pool: &str, runtime: &str| {
+        let site = app(&format!("{pool}[server]\ntemp_dir = '{long}'\n"));
+        std::fs::create_dir(site.folder().join(&long)).unwrap();
+        let runtime = runtime.replace("FOLDER", &site.folder().display().to_string());
+        let site = site.variable("XDG_RUNTIME_DIR", &runtime);
+        let said = load_to_check(&site.invocation);
+        let said = said.map_or_else(|errors| errors.to_string(), |config| config.warnings.join("\n"));
+        hide(&said, &site.folder())
+    };
+    let pool = "[pools.web]\ncommand = 'node server.js'\n";
+    let refused = format!(
+        "hostler.toml:4:12: server.temp_dir: FOLDER/{long} is too long for the path of a socket of a worker"
+    );
+    assert_eq!(said(pool, "FOLDER/nowhere"), refused);
+    assert_eq!(said(pool, &format!("FOLDER/{long}")), refused);
+    assert_eq!(said(pool, "/tmp"), "");
+    assert_eq!(said("[pools.web]\nmembers = ['a:1']\n", "FOLDER/nowhere"), "");
+}
+
+#[test]
 fn node_options_in_a_file_of_variables_are_named_because_they_have_no_effect() {
     let warnings = |text: &str| {
         let site = app(text);
