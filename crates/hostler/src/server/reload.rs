@@ -17,6 +17,15 @@ use crate::admin::{CommandDone, CommandError, LastReload};
 
 /// Applies the current configuration. If it has an error, nothing changes.
 pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, CommandError> {
+    // A renamed log file must not wait for an earlier reload or an upgrade, which may take minutes, and may move the log meanwhile.
+    let file = running.config.load().log.file.clone();
+    if running.changes.available_permits() == 0
+        && let Some(file) = file
+        && let Ok(out) = open_log(Some(file.clone())).await
+        && running.config.load().log.file.as_ref() == Some(&file)
+    {
+        log_to(running.journal.clone(), out, false).await;
+    }
     let _turn = running.changes.acquire().await;
     running.takeover.borrow().allows_orders()?;
     if running.connections().is_ending() {
@@ -29,14 +38,12 @@ pub(super) async fn reload(running: &Arc<RunningServer>) -> Result<CommandDone, 
         None => None,
     };
     let limit = running.config.load().server.upgrade_timeout;
-    let files = async { Ok(running.renewals.acquire().await) };
-    let files = in_time(limit, "files that have changed were", files).await;
-    let loaded = match &files {
-        Ok(_) => in_time(limit, "the configuration was", load(running)).await,
-        Err(late) => Err(late.clone()),
+    let loading = async {
+        let files = running.renewals.acquire().await;
+        load(running).await.map(|newer| (newer, files))
     };
-    let outcome = match loaded {
-        Ok(newer) => apply(running, newer, unopened).await,
+    let outcome = match in_time(limit, "the configuration was", loading).await {
+        Ok((newer, _files)) => apply(running, newer, unopened).await,
         Err(error) => {
             let all: Vec<_> = [error].into_iter().chain(unopened).collect();
             Err(CommandError::Failed(all.join("\n")))

@@ -211,6 +211,28 @@ async fn a_reload_whose_files_do_not_answer_fails_in_time_and_holds_up_no_later_
 }
 
 #[tokio::test]
+async fn a_renamed_log_file_does_not_wait_for_an_earlier_reload() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let config = format!("log.file = 'a.log'\nserver.upgrade_timeout = '1h'\n[pools.app]\n{}", pool(&app));
+    reload(&site, &config).await;
+    let (file, log) = (site.folder().join("hostler.toml"), site.folder().join("a.log"));
+    std::fs::remove_file(&file).unwrap();
+    mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    site.hang_up();
+    // This reload waits as long as the pipe is open.
+    let _pipe = eventually("the configuration to be read", async || writer_to(&file)).await;
+    std::fs::rename(&log, site.folder().join("a.log.1")).unwrap();
+    site.hang_up();
+    eventually("the log to be opened again", async || log.exists().then_some(())).await;
+    site.get("/later").await.assert_ok("ok");
+    eventually("a line in the new file", async || {
+        std::fs::read_to_string(&log).unwrap().contains("/later").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn members_join_and_leave_without_effect_on_the_others() {
     let (first, second) = (upstream().holds_requests().start().await, upstream().start().await);
     let site = in_front_of(&first, "").await;
