@@ -83,7 +83,7 @@ pub(super) fn choose(settings: &WorkerSettings, runtime: &Path) -> CacheChoice {
 }
 
 /// The folder that [`choose`] tries first. Makes nothing.
-pub(super) fn wanted(settings: &WorkerSettings) -> Option<PathBuf> {
+fn wanted(settings: &WorkerSettings) -> Option<PathBuf> {
     if SET_BY_OPERATOR.iter().any(|name| settings.env.contains_key(*name)) {
         return None;
     }
@@ -91,6 +91,15 @@ pub(super) fn wanted(settings: &WorkerSettings) -> Option<PathBuf> {
         CompileCache::Off => None,
         CompileCache::Folder(folder) => Some(folder.clone()),
         CompileCache::Auto => Some(base(&settings.env).ok()?.join(app_name(&settings.cwd))),
+    }
+}
+
+/// Does to the folder that [`choose`] tries first what [`choose`] does to it. Makes nothing.
+pub(super) fn touch(settings: &WorkerSettings) {
+    let Some(folder) = wanted(settings) else { return };
+    match settings.compile_cache {
+        CompileCache::Auto => mark_used(&folder),
+        CompileCache::Off | CompileCache::Folder(_) => drop(folder.metadata()),
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::net::{AddressFamily, SocketType};
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 
 use super::boot_gate::{BootGate, BootTurn, Turns};
 use super::cpus::{CpuBoard, FreeCpus};
@@ -100,7 +102,7 @@ impl SupervisorContext {
         let guard = Guard::start(settings.guard, folder.path())
             .map_err(|source| SupervisorContextError::Guard { program, source })?;
         let parents = settings.parents.clone();
-        tokio::task::spawn_blocking(move || remove_abandoned(&parents));
+        spawn_blocking(move || remove_abandoned(&parents));
         Ok(Self(Arc::new(ContextInner {
             guard,
             folder: Mutex::new(HeldFolder { folder: Arc::new(folder), files }),
@@ -273,14 +275,25 @@ impl StartPaths {
 
 impl Drop for StartPaths {
     fn drop(&mut self) {
-        if !self.folder.is_there() {
-            return;
+        let (folder, name) = (Arc::clone(&self.folder), std::mem::take(&mut self.name));
+        let remove = move || remove_files(&folder, &name);
+        match Handle::try_current() {
+            // This thread watches all workers, and a file system that does not answer would stop it. In a task of its own: if the system refuses a
+            // thread, only that task panics.
+            Ok(runtime) => drop(runtime.spawn(async move { spawn_blocking(remove).await })),
+            Err(_) => remove(),
         }
-        // The preload makes files with other endings, so all files that begin with this name are removed.
-        for entry in std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
-            if entry.file_name().as_bytes().starts_with(self.name.as_bytes()) {
-                let _ = std::fs::remove_file(entry.path());
-            }
+    }
+}
+
+/// The preload makes files with other endings, so all files that begin with this name are removed.
+fn remove_files(folder: &RuntimeFolder, name: &str) {
+    if !folder.is_there() {
+        return;
+    }
+    for entry in std::fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().starts_with(name.as_bytes()) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }

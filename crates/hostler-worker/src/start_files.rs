@@ -43,20 +43,21 @@ pub(super) async fn turn_when_they_answer<T, F: Future<Output = T>>(
 pub(super) fn waits_for(settings: &WorkerSettings) -> String {
     let folder = settings.cwd.display();
     format!(
-        "the start waits, because a file system does not answer: that of the folder (cwd) {folder}, of the folder in PWD, of the program, or of the \
-         compile cache"
+        "the start waits, because a file system does not answer: that of the folder (cwd) {folder}, of the folder in PWD, of the program, of the \
+         compile cache, or of the workers' sockets"
     )
 }
 
-/// Reads what a start reads. The start itself names what is missing.
-pub(super) fn look(settings: &WorkerSettings) {
+/// Does with files what a start does. The start itself names what is missing. `sockets`: the folder of the workers' sockets.
+///
+/// What a network file system has told before is known without it for up to a minute. So files are opened or changed, which asks it.
+pub(super) fn look(settings: &WorkerSettings, sockets: &Path) {
+    let _ = File::open(sockets);
     let _ = access(&settings.cwd, Access::EXEC_OK);
     if let Some(folder) = settings.env.get("PWD") {
         let _ = Path::new(folder).canonicalize();
     }
-    if let Some(folder) = compile_cache::wanted(settings) {
-        let _ = folder.metadata();
-    }
+    compile_cache::touch(settings);
     for program in programs(settings) {
         if is_readable(&program) {
             return;
@@ -83,10 +84,12 @@ fn is_readable(program: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
+    use std::time::SystemTime;
 
     use tokio::sync::{Notify, Semaphore};
 
     use super::*;
+    use crate::settings::CompileCache;
 
     #[tokio::test]
     async fn a_start_whose_files_do_not_answer_holds_up_no_other() {
@@ -108,6 +111,22 @@ mod tests {
         let turn = start.await.unwrap().unwrap();
         assert!(gate.try_acquire().is_err(), "it has its turn");
         drop(turn);
+    }
+
+    #[test]
+    fn the_compile_cache_is_marked_as_used_before_the_start_does_so() {
+        let home = tempfile::tempdir().unwrap();
+        let settings = WorkerSettings {
+            cwd: home.path().to_owned(),
+            compile_cache: CompileCache::Auto,
+            env: [("HOME".to_owned(), home.path().to_str().unwrap().to_owned())].into(),
+            ..WorkerSettings::default()
+        };
+        let folder = compile_cache::choose(&settings, Path::new("/nowhere")).folder.unwrap();
+        let handle = File::open(&folder).unwrap();
+        handle.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        look(&settings, home.path());
+        assert!(handle.metadata().unwrap().modified().unwrap() > SystemTime::UNIX_EPOCH);
     }
 
     #[test]

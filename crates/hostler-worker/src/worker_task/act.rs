@@ -80,7 +80,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         };
         let (settings, log) = (self.settings_of_boot(), self.log.clone());
         let text = start_files::waits_for(&settings);
-        let look = move || start_files::look(&settings);
+        let sockets = self.shared.context.directory();
+        let look = move || start_files::look(&settings, &sockets);
         let waits = move || log.warn(text.as_str());
         self.asking = JoinSet::new();
         self.asking.spawn(async move {
