@@ -18,7 +18,9 @@ use super::memory_group::MemoryGroups;
 use super::news::{NewsSender, WorkerNews};
 use super::own_children::OwnChild;
 use super::process_end::{GLANCE, end_of};
-use super::process_files::{groups_below, has_only_zombies, stat_after_name};
+use super::process_files::{
+    group_of, groups_below, has_only_zombies, number_below, processes, stat_after_name,
+};
 
 /// The most checks of an orphaned group before the wait ends.
 const GLANCES: u32 = 100;
@@ -67,6 +69,13 @@ impl Process {
     /// Whether this process belongs to the group.
     pub fn includes(&self, pid: u32) -> bool {
         Pid::from_raw(pid.cast_signed()).is_some_and(|pid| getpgid(Some(pid)) == Ok(self.group))
+    }
+
+    /// Whether a process of the worker has this number only in a PID namespace of its own, as below `bwrap --unshare-pid`. Here it is the number of
+    /// another process, or of none.
+    pub fn is_apart(&self, pid: u32) -> bool {
+        let is_ours = |pid: u32| group_of(pid) == Some(self.pid()) || descends_from(pid, self.pid());
+        !is_ours(pid) && processes().any(|here| number_below(here) == Some(pid) && is_ours(here))
     }
 
     /// The group of this process, if it is not the worker's own. `None` also if the worker has not started a process with this number: a process in
@@ -300,7 +309,7 @@ mod tests {
                 && stat_after_name(*pid).is_some_and(|stat| stat.starts_with('Z'))
         };
         let zombie = loop {
-            if let Some(pid) = crate::process_files::processes().find(is_zombie) {
+            if let Some(pid) = processes().find(is_zombie) {
                 break Pid::from_raw(pid.cast_signed()).unwrap();
             }
             std::thread::yield_now();

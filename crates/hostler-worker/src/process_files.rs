@@ -36,6 +36,14 @@ pub(super) fn group_of(pid: u32) -> Option<u32> {
     stat_after_name(pid)?.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
+/// The number of a process in a PID namespace below the one of these files, if it is in one.
+pub(super) fn number_below(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let mut numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace();
+    numbers.next()?;
+    numbers.next_back()?.parse().ok()
+}
+
 /// The other groups of the processes below the leader of this group: an app makes one by `detached`, as Puppeteer does for its browser. A
 /// process whose parent has ended is below none.
 pub(super) fn groups_below(leader: u32) -> Vec<Pid> {

@@ -65,7 +65,7 @@ pub(super) struct RunningProcess {
     output: JoinSet<()>,
     /// The number of the process that the log shows with each line of its output.
     shown_pid: Arc<AtomicU32>,
-    /// The process that listens, once it is known.
+    /// The process that listens, once it is known. `None` if it is in a PID namespace of its own.
     listener: Option<u32>,
     /// The group of the process that listens, if it is not that of the worker.
     other_group: Option<OtherGroup>,

@@ -58,7 +58,9 @@ impl RunningProcess {
     /// Returns whether the address is new.
     pub fn has_waited(&mut self, nth: u32) -> bool {
         match self.waiting.take_if(|(claim, _)| claim.nth == nth) {
-            Some((claim, preload)) if is_alive(claim.pid) => self.adopt(claim, preload),
+            Some((claim, preload)) if is_alive(claim.pid) || self.process.is_apart(claim.pid) => {
+                self.adopt(claim, preload)
+            }
             _ => false,
         }
     }
@@ -80,14 +82,15 @@ impl RunningProcess {
         for task in [self.foreign_processes.take(), self.listen_check.take()].into_iter().flatten() {
             task.abort();
         }
-        self.shown_pid.store(claim.pid, Ordering::Relaxed);
-        let is_other_process = self.listener.replace(claim.pid) != Some(claim.pid);
+        let listener = Some(claim.pid).filter(|pid| !self.process.is_apart(*pid));
+        self.shown_pid.store(listener.unwrap_or(self.process.pid()), Ordering::Relaxed);
+        let is_other_process = std::mem::replace(&mut self.listener, listener) != listener;
         if is_other_process {
-            self.other_group = self.process.other_group_of(claim.pid);
+            self.other_group = listener.and_then(|pid| self.process.other_group_of(pid));
         }
-        if is_other_process && claim.pid != self.process.pid() {
+        if let Some(pid) = listener.filter(|pid| is_other_process && *pid != self.process.pid()) {
             // No channel reports its end: an app may close its own, and a shell that started it keeps the channel open.
-            self.tasks.spawn(tell_end(claim.pid, self.news_sender.clone()));
+            self.tasks.spawn(tell_end(pid, self.news_sender.clone()));
         }
         self.address.replace(address.clone()) != Some(address)
     }
@@ -95,7 +98,10 @@ impl RunningProcess {
     /// The thread that serves the requests, if that is known.
     pub fn serving_thread(&self) -> Option<ServingThread> {
         match self.claim.filter(|claim| claim.thread) {
-            Some(ListenClaim { pid, tid, .. }) => tid.map(|tid| ServingThread { pid, tid: Some(tid) }),
+            Some(ListenClaim { pid, tid, .. }) if self.listener == Some(pid) => {
+                tid.map(|tid| ServingThread { pid, tid: Some(tid) })
+            }
+            Some(_) => None,
             None => self.serving_pid().map(ServingThread::main_of),
         }
     }
@@ -109,7 +115,7 @@ impl RunningProcess {
     /// time is the rest of `start_timeout`: a first server may only test whether a port is free, or answer until the app's own server listens.
     pub fn closes(&mut self, pid: u32, start_timeout: Duration) {
         self.waiting.take_if(|(claim, _)| claim.pid == pid);
-        if self.listener != Some(pid) || self.listen_check.is_some() {
+        if self.claim.is_none_or(|claim| claim.pid != pid) || self.listen_check.is_some() {
             return;
         }
         let boots_for = start_timeout.saturating_sub(self.started.elapsed());

@@ -77,6 +77,26 @@ async fn an_app_behind_npm_listens_on_the_path_and_reports_its_own_pid() {
 }
 
 #[tokio::test]
+#[cfg(target_os = "linux")]
+async fn an_app_in_a_pid_namespace_of_its_own_is_not_taken_for_the_process_with_its_number_here() {
+    let unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
+    let tried = std::process::Command::new(unshare[0]).args(&unshare[1..]).arg("true").status();
+    if !tried.is_ok_and(|status| status.success()) {
+        return hostler_testkit::say_skipped("this system does not allow PID namespaces");
+    }
+    // The kernel drops a signal that the first process of a namespace does not handle.
+    let app = format!("process.on('SIGTERM', () => process.exit(0)); {PLAIN}");
+    let command = unshare.into_iter().chain(["node", "app.js"]).map(str::to_owned).collect();
+    let test_pool = test_pool(&app).with(|settings| settings.command = command).started().await;
+    assert_eq!(test_pool.get("/").await, "1", "its number there");
+    let unshared = test_pool.worker().pid.unwrap();
+    let app = children_of(unshared);
+    assert!(unshared != 1 && app.len() == 1, "{unshared} {app:?}");
+    test_pool.stop().await;
+    assert!(!is_alive(unshared) && !is_alive(app[0]));
+}
+
+#[tokio::test]
 async fn a_script_that_is_started_without_our_descriptors_is_served() {
     // Bun and `node --run` close them for what they start, and leave the variables.
     let runner = "#!/bin/sh
