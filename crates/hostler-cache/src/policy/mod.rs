@@ -23,6 +23,7 @@ mod response_directives;
 mod rules;
 mod tags;
 mod times;
+mod told;
 mod validate;
 mod vary;
 
@@ -36,6 +37,7 @@ pub use range::{Ranged, part, range};
 pub use request_directives::{Method, RequestDirectives, admit};
 pub use rules::{CachingRules, CookiesOfAnswers, Precedence, Ttl};
 pub use tags::tags;
+pub use told::{FORWARDED_URL, ToldFields};
 pub use validate::{HeadComparison, Kept, Validators, compare, confirms, outdated};
 pub use vary::{RequestSide, Selecting, Vary, varies_by_each_request, varies_more};
 

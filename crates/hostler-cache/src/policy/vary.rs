@@ -4,6 +4,7 @@ use hostler_wire::is_token;
 use serde::{Deserialize, Serialize};
 
 use super::NotStored;
+use super::told::ToldFields;
 use crate::Head;
 
 /// The fields by which a response was selected, with their values in its request.
@@ -34,13 +35,9 @@ pub struct RequestSide {
     pub secure: bool,
     /// As in [`Vary`].
     pub route: u64,
-    /// `X-Forwarded-Host` of a trusted proxy tells the member another host than that of the key. A response may repeat that
-    /// host, so the field counts as named in `Vary`.
-    pub has_told_host: bool,
+    /// The fields that tell the member of another URL. They count as named in `Vary`.
+    pub told: ToldFields,
 }
-
-/// The field in which a proxy tells which host its client asked for.
-const TOLD_HOST: &str = "x-forwarded-host";
 
 impl Vary {
     /// The `Vary` of a response and its request. The request is the one that the member saw, with the fields that Hostler
@@ -59,9 +56,7 @@ impl Vary {
             }
             names.push(String::from_utf8_lossy(name).to_ascii_lowercase().into_boxed_str());
         }
-        if side.has_told_host {
-            names.push(TOLD_HOST.into());
-        }
+        names.extend(side.told.names().map(Box::<str>::from));
         names.sort_unstable();
         names.dedup();
         let selecting = |name: Box<str>| Selecting { value: said(request, &name), name };
@@ -72,7 +67,7 @@ impl Vary {
     /// Whether the response also matches this request, again as its member would see it.
     pub fn matches(&self, request: &impl Head, side: RequestSide) -> bool {
         (self.secure, self.route) == (side.secure, side.route)
-            && (!side.has_told_host || self.fields.iter().any(|field| &*field.name == TOLD_HOST))
+            && side.told.names().all(|name| self.fields.iter().any(|field| &*field.name == name))
             && self.fields.iter().all(|field| says(request, field))
     }
 

@@ -155,6 +155,42 @@ async fn no_visitor_gets_a_page_made_for_another_forwarded_host() {
     assert_eq!(app.targets().len(), 3);
 }
 
+/// The same for the other fields that tell an app of a URL. What two visitors of one URL send in `Forwarded` differs in their addresses.
+#[tokio::test]
+async fn no_visitor_gets_a_page_made_for_another_url_that_a_proxy_tells() {
+    for (name, [evil, again, other, usual]) in [
+        ("X-Forwarded-Port", ["1", "1", "2", "80"]),
+        ("X-Forwarded-Prefix", ["/evil", "/evil", "/other", ""]),
+        ("X-Forwarded-Proto", ["evil", "evil", "http, https", "http"]),
+        ("X-Original-URL", ["/evil", "/evil", "/other", "/page"]),
+        (
+            "Forwarded",
+            ["for=1.1.1.1;host=evil", "For=2.2.2.2; host=evil", "host=evil, for=2.2.2.2", "for=3.3.3.3"],
+        ),
+    ] {
+        let told = move |seen: &Seen, _: usize| {
+            format!("{FRESH}X-Told: {}\r\n", seen.field(name).unwrap_or_default())
+        };
+        let app = upstream().script(numbered(told)).start().await;
+        let route = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+        let config = format!("server.trusted_proxies = ['127.0.0.1']\n{route}");
+        let site = site(&config).with("app", &app).start().await;
+        for _ in 0..2 {
+            let line = |value: &str| format!("{name}: {value}\r\n");
+            for (fields, number) in [
+                (line(evil), "1"),
+                (String::new(), "2"),
+                (line(other), "3"),
+                (line(usual), "2"),
+                (line(again), "1"),
+            ] {
+                asked(&site, "GET", "/page", &fields).await.assert_ok(number);
+            }
+        }
+        assert_eq!(app.targets().len(), 3, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_varies_per_request_is_not_cached_with_one_warning() {
     for name in ["X-Request-Id", "traceparent"] {

@@ -177,7 +177,9 @@ fn a_response_of_one_route_matches_no_request_of_another() {
 
 #[test]
 fn a_response_of_one_told_host_matches_no_request_with_another() {
-    let told = RequestSide { has_told_host: true, ..RequestSide::default() };
+    let mut fields = ToldFields::default();
+    fields.note(b"X-Forwarded-Host");
+    let told = RequestSide { told: fields, ..RequestSide::default() };
     let request = |host: &str| Lines::of(&format!("X-Forwarded-Host: {host}"));
     let of = |host, side| Vary::of(&Lines::default(), &request(host), side).expect("names");
     let (usual, other) = (of("a.test", RequestSide::default()), of("b.test", told));

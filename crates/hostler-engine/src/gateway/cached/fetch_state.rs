@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hostler_cache::{
     CacheStatus, Flight, FlightOutcome, Forward, Method, Moment, RequestDirectives, RequestSide, Selecting,
-    Tick, Vary, is_failure,
+    Tick, ToldFields, Vary, is_failure,
 };
 use hostler_wire::ResponseHead;
 
@@ -26,8 +26,10 @@ pub(in crate::gateway) struct Fetch {
     pub(super) key: Box<[u8]>,
     /// The member is told that the request came over TLS.
     pub(super) secure: bool,
-    /// The host that a trusted proxy tells the member in place of that in the key.
-    pub(super) told_host: Option<Box<[u8]>>,
+    /// The fields in which a trusted proxy tells the member of another URL than that of the key.
+    told: ToldFields,
+    /// A part of the flight key: these fields with their values.
+    told_values: Vec<u8>,
     pub(super) why: Forward,
     /// The member sees the host exactly as the cache key has it. Only then the response may be for other clients too.
     pub(super) is_as_stored: bool,
@@ -54,7 +56,7 @@ impl Fetch {
         why: Forward,
         stale: Option<Arc<Entry>>,
     ) -> Box<Self> {
-        let is_as_stored = request::is_as_stored(exchange);
+        let (is_as_stored, told) = (request::is_as_stored(exchange), request::told(exchange));
         // An answer to HEAD cannot answer a GET.
         let stores = caching.stores && asks.method == Method::Get && !asks.no_store && is_as_stored;
         Box::new(Self {
@@ -62,7 +64,8 @@ impl Fetch {
             asks,
             key,
             secure: request::is_secure(exchange),
-            told_host: request::told_host(exchange).map(Box::from),
+            told,
+            told_values: request::told_values(exchange, told),
             why,
             is_as_stored,
             stores,
@@ -84,8 +87,7 @@ impl Fetch {
 
     /// What a stored response must match besides the request fields in its `Vary`.
     pub(super) fn side(&self) -> RequestSide {
-        let has_told_host = self.told_host.is_some();
-        RequestSide { secure: self.secure, route: self.caching.route, has_told_host }
+        RequestSide { secure: self.secure, route: self.caching.route, told: self.told }
     }
 
     /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys.
@@ -94,11 +96,7 @@ impl Fetch {
         // Without conditions the key is as short as the URL allows.
         let route = self.caching.route.to_be_bytes();
         let route = if self.caching.route == 0 { &[][..] } else { &route };
-        let (mark, told_host) = match &self.told_host {
-            Some(told_host) => (&b"\0h"[..], &**told_host),
-            None => (&b""[..], &b""[..]),
-        };
-        [&*self.key, secure, route, mark, told_host, &self.selection].concat()
+        [&*self.key, secure, route, &self.told_values, &self.selection].concat()
     }
 
     /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request

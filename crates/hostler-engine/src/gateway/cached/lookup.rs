@@ -63,8 +63,7 @@ pub(super) fn find(
         let Some(variants) = caching.shared_cache.memory.look(key) else {
             return nothing(Forward::UriMiss, None);
         };
-        let has_told_host = request::told_host(exchange).is_some();
-        let side = RequestSide { secure, route: caching.route, has_told_host };
+        let side = RequestSide { secure, route: caching.route, told: request::told(exchange) };
         let entry = match variants.find(|entry| entry.vary.matches(&MemberRequestView(exchange), side)) {
             Ok(entry) => entry,
             Err(variants) => {

@@ -1,7 +1,7 @@
 //! A request as the member will see it, because `Vary` is about these fields. Knows no answers.
 
-use hostler_cache::{Head, is_host_of_key};
-use hostler_wire::{Field, Fields, Name};
+use hostler_cache::{FORWARDED_URL, Head, ToldFields, is_host_of_key};
+use hostler_wire::{Field, Fields, Name, name_ends_with};
 
 use crate::cache::HeadLines;
 use crate::exchange::{Exchange, Scheme};
@@ -38,6 +38,9 @@ impl Head for MemberRequestView<'_> {
         let mut own: Vec<&[u8]> = edited.map(|(_, value)| value).collect();
         let is_passed = || fields.iter().any(|line| passes(&line));
         own.extend(proxy::writes(exchange, name.as_bytes(), is_passed));
+        if name == FORWARDED_URL {
+            own.extend(passed(exchange, Name::Forwarded).flat_map(of_url));
+        }
         client.chain(own)
     }
 }
@@ -54,24 +57,80 @@ pub(super) fn is_secure(exchange: &Exchange) -> bool {
         return ours;
     }
     // If the client's proxy says nothing, our own scheme counts.
-    told(exchange, Name::XForwardedProto).next().map_or(ours, |said| said.eq_ignore_ascii_case(b"https"))
+    passed(exchange, Name::XForwardedProto).next().map_or(ours, |said| said.eq_ignore_ascii_case(b"https"))
 }
 
-/// The host that the member is told in place of that in `Host`: a trusted proxy has sent it in `X-Forwarded-Host`. Such a proxy may pass on what
-/// its client has written there, so a response to it must not go to visitors of `Host`.
-pub(super) fn told_host(exchange: &Exchange) -> Option<&[u8]> {
+/// The fields in which a trusted proxy tells the member of another URL than that of the key. Such a proxy may pass on what its client has
+/// written there, so a response to it must not go to other visitors of the URL.
+pub(super) fn told(exchange: &Exchange) -> ToldFields {
+    let mut told = ToldFields::default();
     if !exchange.client.peer_trusted {
-        return None;
+        return told;
     }
-    told(exchange, Name::XForwardedHost).find(|said| *said != exchange.host())
+    let usual_port: &[u8] = if is_secure(exchange) { b"443" } else { b"80" };
+    for (field, name, said) in exchange.head.fields.iter() {
+        let is_other = match field.known {
+            Name::XForwardedHost => said != exchange.host(),
+            Name::XForwardedPort => said != usual_port,
+            // The two schemes have responses of their own in any case.
+            Name::XForwardedProto => {
+                ![&b"http"[..], b"https"].iter().any(|one| said.eq_ignore_ascii_case(one))
+            }
+            Name::Forwarded => of_url(said).any(|pair| !pair.is_empty()),
+            Name::XForwardedPrefix => true,
+            Name::Other => ToldFields::has_name(name) && said != usual(exchange, name),
+            _ => false,
+        };
+        if is_other && proxy::goes_on(exchange, field, name) {
+            told.note(if field.known == Name::Forwarded { FORWARDED_URL.as_bytes() } else { name });
+        }
+    }
+    told
+}
+
+/// What such a field says without harm: what the key has. Empty if there is no such value.
+fn usual<'e>(exchange: &'e Exchange, name: &[u8]) -> &'e [u8] {
+    match name_ends_with(name, b"-url") {
+        true => exchange.head.target(),
+        false if name_ends_with(name, b"-host") => exchange.host(),
+        false => b"",
+    }
+}
+
+/// These fields with the values that the member sees.
+pub(super) fn told_values(exchange: &Exchange, told: ToldFields) -> Vec<u8> {
+    let mut values = Vec::new();
+    for name in told.names() {
+        values.extend_from_slice(b"\0");
+        values.extend_from_slice(name.as_bytes());
+        for line in MemberRequestView(exchange).lines(name) {
+            values.extend_from_slice(b"\n");
+            values.extend_from_slice(line);
+        }
+    }
+    values
+}
+
+/// What a value of `Forwarded` says besides the addresses, which differ for each client. An empty part ends each element.
+fn of_url(said: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_address = |pair: &[u8]| {
+        [&b"for="[..], b"by="]
+            .iter()
+            .any(|name| pair.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)))
+    };
+    said.split(|&byte| byte == b',').flat_map(move |element| {
+        let pairs = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let pairs = pairs.filter(move |pair| !pair.is_empty() && !is_address(pair));
+        pairs.chain([&b""[..]])
+    })
 }
 
 /// The values of this field of the client that the member gets, too.
-fn told(exchange: &Exchange, known: Name) -> impl Iterator<Item = &[u8]> {
+fn passed(exchange: &Exchange, known: Name) -> impl Iterator<Item = &[u8]> {
     let lines = exchange.head.fields.iter();
-    let told =
+    let passed =
         lines.filter(move |(field, name, _)| field.known == known && proxy::goes_on(exchange, field, name));
-    told.map(|(.., said)| said)
+    passed.map(|(.., said)| said)
 }
 
 #[cfg(test)]
