@@ -91,11 +91,14 @@ impl<H> Clone for StoredForm<H> {
 impl<H> Entry<H> {
     /// The memory of the entry, in bytes.
     pub fn weight(&self) -> usize {
-        let tags = size_of_tags(&self.tags);
         let form =
             |form: &StoredForm<H>| self.head_bytes + form.body.len() + size_of::<StoredForm<H>>() + 4 * PIECE;
-        let forms: usize = self.forms.iter().map(form).sum();
-        OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + tags + forms
+        self.weight_without_forms() + self.forms.iter().map(form).sum::<usize>()
+    }
+
+    /// The memory of the entry as it came, in bytes.
+    pub(crate) fn weight_without_forms(&self) -> usize {
+        OVERHEAD + self.head_bytes + self.body.len() + self.vary.size() + size_of_tags(&self.tags)
     }
 
     /// Whether it is this entry, perhaps with other forms: a form may be added while a member is asked about the entry.

@@ -156,23 +156,36 @@ impl<H: Send + Sync + 'static> Cache<H> {
         true
     }
 
-    /// Replaces `old` by `new`, if `old` is still stored. For a validated entry, or one with one more form.
+    /// Replaces `old` by `new`, which was validated, if `old` is still stored.
     pub fn exchange(&self, key: &[u8], old: &Arc<Entry<H>>, new: Arc<Entry<H>>) -> bool {
-        if new.weight() > self.max_entry {
+        self.exchange_if(key, old, &new, |_| true)
+    }
+
+    /// Adds the body in another coding to an entry. The forms may need more memory together than one entry may have, so that a large
+    /// entry is not encoded for each request, but only in the part of the memory for their key.
+    pub fn add_form(&self, key: &[u8], entry: &Arc<Entry<H>>, form: StoredForm<H>) -> bool {
+        let new = Arc::new(entry.with(form));
+        let is_small = new.weight() <= self.max_entry;
+        self.exchange_if(key, entry, &new, |all| is_small || all.weight() <= self.most_of_key)
+    }
+
+    fn exchange_if(
+        &self,
+        key: &[u8],
+        old: &Arc<Entry<H>>,
+        new: &Arc<Entry<H>>,
+        fits: impl FnOnce(&Variants<H>) -> bool,
+    ) -> bool {
+        if new.weight_without_forms() > self.max_entry {
             return false;
         }
         let mut done = false;
         self.change(key, |before| {
-            let exchanged = before.and_then(|before| before.exchange(old, &new));
+            let exchanged = before.and_then(|before| before.exchange(old, new)).filter(fits);
             done = exchanged.is_some();
             exchanged.map_or(SlotChange::Nothing, SlotChange::Put)
         });
         done
-    }
-
-    /// Adds the body in another coding to an entry.
-    pub fn add_form(&self, key: &[u8], entry: &Arc<Entry<H>>, form: StoredForm<H>) -> bool {
-        self.exchange(key, entry, Arc::new(entry.with(form)))
     }
 
     /// Forgets all entries under this key, including responses that are on their way. For unsafe methods.

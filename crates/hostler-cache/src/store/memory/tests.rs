@@ -123,14 +123,27 @@ fn an_entry_over_max_entry_is_not_stored_and_an_update_over_it_changes_nothing()
     assert!(!cache.keep(b"k", entry(1, 100_000, &[])));
     let small = entry(1, 90_000, &[]);
     assert!(cache.keep(b"k", Arc::clone(&small)));
-    let form = |size| StoredForm { coding: "gzip", head: Arc::new(()), body: Bytes::from(vec![0; size]) };
-    assert!(!cache.add_form(b"k", &small, form(20_000)));
-    assert!(cache.add_form(b"k", &small, form(5000)));
-    let variants = cache.look(b"k").unwrap();
-    let grown = variants.find(|_| true).unwrap();
-    assert_eq!(grown.form("gzip").unwrap().body.len(), 5000);
-    assert!((5000..5200).contains(&(grown.weight() - small.weight())), "{}", grown.weight());
-    assert!(cache.counts().bytes >= 95_000, "forms count: {:?}", cache.counts());
+    assert!(!cache.exchange(b"k", &small, entry(2, 100_000, &[])));
+    assert!(cache.look(b"k").unwrap().find(|entry| entry.is_same(&small)).is_ok());
+}
+
+#[test]
+fn the_forms_of_an_entry_count_but_not_for_max_entry() {
+    let cache = cache();
+    let form = |coding, size| StoredForm { coding, head: Arc::new(()), body: Bytes::from(vec![0; size]) };
+    let found = || cache.look(b"k").unwrap().find(|_| true).unwrap();
+    let plain = entry(1, 90_000, &[]);
+    assert!(cache.keep(b"k", Arc::clone(&plain)));
+    assert!(cache.add_form(b"k", &plain, form("gzip", 20_000)));
+    assert_eq!(found().form("gzip").unwrap().body.len(), 20_000);
+    let more = found().weight() - plain.weight();
+    assert!((20_000..20_200).contains(&more), "{more}");
+    assert!(cache.counts().bytes >= 110_000, "forms count: {:?}", cache.counts());
+    let fresh = Arc::new(found().with(form("br", 10_000)));
+    assert!(cache.exchange(b"k", &found(), fresh), "it can be validated");
+    // One key gets a quarter of the memory.
+    assert!(!cache.add_form(b"k", &found(), form("zstd", 150_000)));
+    assert_eq!(found().forms.len(), 2);
 }
 
 #[test]
