@@ -159,6 +159,11 @@ impl<T> Flights<T> {
         self.shards.iter().map(|shard| count(&lock(shard))).sum()
     }
 
+    /// Whether a fetch for this key is in progress that a request would join.
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.shard_of(key).flights.contains_key(key)
+    }
+
     /// Notes that requests for this key fetch for themselves for so long, and no longer.
     pub fn leave_alone(&self, key: &[u8], now: Tick, ms: u64) {
         let hash = self.hash(key);

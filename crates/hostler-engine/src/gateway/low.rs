@@ -17,18 +17,25 @@ pub fn low_requests(low: &[LowIf]) -> Arc<[LowIf]> {
 
 /// The priority of a request in its pool. The log gets the reason if it is low because of `queue.low`.
 pub(super) fn priority(route: &Route, target: &PoolTarget, exchange: &mut Exchange) -> Priority {
-    if target.low.is_empty() || route.priority == Priority::Low {
-        return route.priority;
-    }
-    let Some(reason) = target.low.iter().find(|reason| applies(reason, exchange)) else {
-        return route.priority;
-    };
+    let Some(reason) = reason(route, target, exchange) else { return route.priority };
     exchange.log_facts.low = Some(match reason {
         LowIf::Prefetch => "prefetch",
         LowIf::Crawler => "crawler",
         LowIf::Header(..) => "header",
     });
     Priority::Low
+}
+
+/// Whether the request has a lower priority than other requests of its route.
+pub(super) fn is_low(route: &Route, target: &PoolTarget, exchange: &Exchange) -> bool {
+    reason(route, target, exchange).is_some()
+}
+
+fn reason<'t>(route: &Route, target: &'t PoolTarget, exchange: &Exchange) -> Option<&'t LowIf> {
+    if route.priority == Priority::Low {
+        return None;
+    }
+    target.low.iter().find(|reason| applies(reason, exchange))
 }
 
 fn applies(reason: &LowIf, exchange: &Exchange) -> bool {

@@ -1,7 +1,8 @@
 //! Routes with priorities, and the order in which a pool serves them.
 
-use hostler_testkit::{Client, Site, upstream};
+use hostler_testkit::{Client, Site, Step, text, upstream};
 
+use crate::cache_hits::answer;
 use crate::in_front_of;
 
 /// Sends each request when the one before has the only slot or waits behind it.
@@ -118,4 +119,25 @@ async fn requests_in_advance_and_crawlers_are_served_last_and_the_log_says_why()
         assert_eq!(site.access(path).await["low"], reason, "{path}");
     }
     assert_eq!(site.access("/person").await["low"], serde_json::Value::Null);
+}
+
+#[tokio::test]
+async fn a_person_waits_for_no_fetch_of_a_request_in_advance() {
+    let app = upstream()
+        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
+        .start()
+        .await;
+    let config = "pools.app.concurrency = 1\npools.app.queue.low = ['prefetch']\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = in_front_of(&app, config).await;
+    let requests = [("/first", ""), ("/page", "Sec-Purpose: prefetch\r\n"), ("/other", ""), ("/page", "")]
+        .map(|(path, field)| format!("GET {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n"));
+    let mut clients = in_turn(&site, &requests).await;
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_ok("ok");
+    }
+    assert_eq!(app.targets(), ["/first", "/other", "/page", "/page"]);
+    let are_in_advance: Vec<_> =
+        app.requests().iter().map(|seen| seen.field("sec-purpose").is_some()).collect();
+    assert_eq!(are_in_advance, [false, false, false, true]);
 }

@@ -30,6 +30,8 @@ pub(in crate::gateway) struct Fetch {
     told: ToldFields,
     /// A part of the flight key: these fields with their values.
     told_values: Vec<u8>,
+    /// It has a lower priority than other requests of its route.
+    pub(super) is_low: bool,
     pub(super) why: Forward,
     /// The member sees the host exactly as the cache key has it. Only then the response may be for other clients too.
     pub(super) is_as_stored: bool,
@@ -66,6 +68,7 @@ impl Fetch {
             secure: request::is_secure(exchange),
             told,
             told_values: request::told_values(exchange, told),
+            is_low: false,
             why,
             is_as_stored,
             stores,
@@ -90,13 +93,18 @@ impl Fetch {
         RequestSide { secure: self.secure, route: self.caching.route, told: self.told }
     }
 
-    /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys.
+    /// Requests with the same key wait for one fetch. Requests whose answers are known to differ have different keys. A request of low
+    /// priority may wait in the queue for long, so others do not wait for its fetch. It waits for theirs.
     pub(super) fn flight_key(&self) -> Vec<u8> {
         let secure: &[u8] = if self.secure { b"\0s" } else { b"\0" };
         // Without conditions the key is as short as the URL allows.
         let route = self.caching.route.to_be_bytes();
         let route = if self.caching.route == 0 { &[][..] } else { &route };
-        [&*self.key, secure, route, &self.told_values, &self.selection].concat()
+        let mut key = [&*self.key, secure, route, &self.told_values, &self.selection].concat();
+        if self.is_low && !self.caching.shared_cache.flights.has(&key) {
+            key.extend_from_slice(b"\0low");
+        }
+        key
     }
 
     /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request

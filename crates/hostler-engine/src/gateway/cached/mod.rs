@@ -22,6 +22,7 @@ use hostler_wire::Whole;
 
 use super::answer::Answer;
 use super::hints::EarlyHints;
+use super::low;
 use super::refusal::Refusal;
 use super::target::{PoolTarget, Route};
 use super::wait::WaitBudget;
@@ -90,6 +91,7 @@ async fn decide<D: Downstream>(
         CacheLookup::Nothing { key, why, stale, other } => {
             let known = other.or_else(|| stale.clone());
             let mut fetch = Fetch::new(caching, exchange, asks, key, why, stale);
+            fetch.is_low = low::is_low(route, target, exchange);
             if let Some(known) = known {
                 fetch.select(exchange, &known.head);
             }

@@ -11,6 +11,7 @@ use crate::exchange::{Exchange, NoClient};
 use crate::gateway::account;
 use crate::gateway::answer::Answer;
 use crate::gateway::line::refresh_line;
+use crate::gateway::low;
 use crate::gateway::target::{PoolTarget, Route, Target};
 
 /// The shortest time between a failed fetch and the next one for the same response. Requests for the response come all the time, so an app
@@ -30,6 +31,7 @@ pub(super) fn begin(
     let asks = RequestDirectives { conditional: false, ranged: false, ..asks };
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
     fetch.select(exchange, &stale.head);
+    fetch.is_low = matches!(&route.target, Target::Pool(target) if low::is_low(route, target, exchange));
     if caching.shared_cache.flights.is_alone(&pause_key(&fetch), Tick::now()) {
         return;
     }
