@@ -23,4 +23,10 @@ pub struct ExpectedCost {
 pub trait CostLearner: Debug + Send + Sync {
     /// The request has ended.
     fn learn(&self, exchange: &Exchange);
+
+    /// For a request whose slot is held longer than its exchange lasts: takes the time for which it was held.
+    fn later(&self, exchange: &Exchange) -> Option<LateLesson>;
 }
+
+/// Learns what one request has cost.
+pub type LateLesson = Box<dyn FnOnce(Duration) + Send>;

@@ -55,7 +55,7 @@ pub use deadline::{Deadline, LateCheck, Sweep};
 pub use disk::DiskThreads;
 pub use durations::{DurationsView, OTHER_METHOD, RequestKind, known_method};
 pub use edits::{Edit, Edits};
-pub use expected_cost::{CostLearner, ExpectedCost};
+pub use expected_cost::{CostLearner, ExpectedCost, LateLesson};
 pub use from_head::{RequestId, is_grpc};
 pub use handshakes::{Handshakes, HandshakesView};
 pub use held_before::{HeldBefore, held_again};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hostler_dispatch::{CostLabel, CostTable};
 use serde::Serialize;
 
-use crate::exchange::{CostLearner, Exchange, ExpectedCost};
+use crate::exchange::{CostLearner, Exchange, ExpectedCost, LateLesson};
 
 /// So many segments of a path are looked at.
 const SEGMENTS: usize = 4;
@@ -113,6 +113,18 @@ impl CostLearner for ExpectedCosts {
             shape: (label.shape != 0).then(|| words(exchange)),
         };
         self.learnt.with(|table| table.observe(expected.label, held, name));
+    }
+
+    fn later(&self, exchange: &Exchange) -> Option<LateLesson> {
+        let (learnt, label) = (self.learnt.clone(), exchange.log_facts.expected.as_ref()?.label);
+        let (route, shape) = (exchange.log_facts.route.clone().unwrap_or_default(), words(exchange));
+        Some(Box::new(move |held| {
+            let name = |label: CostLabel| CostName {
+                route: route.clone(),
+                shape: (label.shape != 0).then(|| shape.clone()),
+            };
+            learnt.with(|table| table.observe(label, held, name));
+        }))
     }
 }
 

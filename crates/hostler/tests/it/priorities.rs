@@ -1,6 +1,6 @@
 //! Routes with priorities, and the order in which a pool serves them.
 
-use hostler_testkit::{Client, Site, Step, text, upstream};
+use hostler_testkit::{Client, Site, Step, eventually, text, upstream};
 
 use crate::cache_hits::answer;
 use crate::in_front_of;
@@ -140,4 +140,43 @@ async fn a_person_waits_for_no_fetch_of_a_request_in_advance() {
     let are_in_advance: Vec<_> =
         app.requests().iter().map(|seen| seen.field("sec-purpose").is_some()).collect();
     assert_eq!(are_in_advance, [false, false, false, true]);
+}
+
+const SHORT_FIRST: &str =
+    "pools.app.queue.order = 'short_first'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+
+/// Whether the pool knows what its requests cost. It needs 16 of them.
+async fn knows_costs(site: &Site) -> Option<()> {
+    let pool = site.pool("app").await;
+    let requests = pool["order"]["expected"].as_array()?.first()?["requests"].as_u64();
+    (requests >= Some(16)).then_some(())
+}
+
+#[tokio::test]
+async fn a_pool_learns_what_a_page_costs_that_comes_into_the_cache_in_pieces() {
+    let app = upstream().script(|_| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nCache-Control: max-age=60\r\n\r\n01234";
+        [text(head), vec![Step::Hold], text("56789")].concat()
+    });
+    let app = app.start().await;
+    let site = in_front_of(&app, SHORT_FIRST).await;
+    for at in 0..16 {
+        let mut client = site.begin(&format!("/page/{at}")).await;
+        client.read_until("01234").await;
+        app.release(1);
+        assert_eq!(client.read_exactly(5).await, b"56789");
+    }
+    eventually("its costs", async || knows_costs(&site).await).await;
+}
+
+#[tokio::test]
+async fn a_pool_learns_what_the_refresh_of_a_stored_page_costs() {
+    let fields = "Cache-Control: max-age=0, stale-while-revalidate=60\r\n";
+    let app = upstream().answers(answer(fields, "page")).start().await;
+    let site = in_front_of(&app, SHORT_FIRST).await;
+    let knows = async || {
+        site.get("/page").await.assert_ok("page");
+        knows_costs(&site).await
+    };
+    eventually("its costs", knows).await;
 }

@@ -18,7 +18,7 @@ use crate::cache::{
     self, BodyFeed, Caching, Cut, Entry, FetchOutcome, FillOutcome, Filling, IncomingAnswer, IncomingBody,
     SharedCache, StorageKey, UnreadLimit,
 };
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, LateLesson};
 use crate::gateway::answer::Answer;
 use crate::gateway::poison::Following;
 use crate::gateway::refusal::Refusal;
@@ -138,8 +138,10 @@ impl Arrival {
                 note_stored(exchange, is_known_to_fit && self.arriving.freshness.is_ok());
                 let answer = show::arriving(exchange, asks, &self.own, &self.arriving, reading);
                 let following = target.poison.following(exchange);
-                let limit = self.unread_limit();
-                tokio::spawn(self.go_on(member, following, target.response_idle_timeout, limit));
+                let expected = exchange.log_facts.expected.as_ref();
+                let lesson = expected.and_then(|expected| expected.learner.later(exchange));
+                let limits = (target.response_idle_timeout, self.unread_limit());
+                tokio::spawn(self.go_on(member, following, limits, lesson));
                 Ok(answer)
             }
         }
@@ -171,8 +173,8 @@ impl Arrival {
         mut self,
         mut member: FetchSource,
         following: Following,
-        silence_limit: Duration,
-        limit: UnreadLimit,
+        (silence_limit, limit): (Duration, UnreadLimit),
+        lesson: Option<LateLesson>,
     ) {
         let arriving = self.arriving.clone();
         // The log names the request if its worker is killed before the end.
@@ -185,14 +187,11 @@ impl Arrival {
             match fill(&arriving.incoming_body, &mut filling, &mut member, silence_limit).await {
                 FillOutcome::TooLarge => self.settle_large(),
                 FillOutcome::Whole(body) => {
-                    member.call.end(CallEnding::Whole);
+                    member.finish(lesson);
                     self.keep(&body);
                     return;
                 }
-                FillOutcome::ReadWithoutStoring => {
-                    member.call.end(CallEnding::Whole);
-                    return;
-                }
+                FillOutcome::ReadWithoutStoring => return member.finish(lesson),
                 FillOutcome::Cut(_) => {
                     let error = member.why();
                     return following.follow(member.call.break_off(error).1.pending_end);
@@ -278,6 +277,13 @@ impl FetchSource {
     /// The error that ended the call.
     fn why(&mut self) -> CallError {
         self.error.take().unwrap_or(CallError::Cut)
+    }
+
+    /// All of the answer has come.
+    fn finish(self, lesson: Option<LateLesson>) {
+        if let (Some(cost), Some(learn)) = (self.call.end(CallEnding::Whole).cost, lesson) {
+            learn(cost.hold);
+        }
     }
 }
 

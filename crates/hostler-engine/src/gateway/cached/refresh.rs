@@ -99,6 +99,9 @@ async fn fetch_in_background(
         caching.shared_cache.flights.leave_alone(&pause, Tick::now(), AFTER_FAILURE_MS);
     }
     account::close(&exchange);
+    if let Some(expected) = &exchange.log_facts.expected {
+        expected.learner.learn(&exchange);
+    }
     target.poison.settle(&mut exchange);
     caching.shared_cache.journal.access(|| refresh_line(&exchange));
 }
