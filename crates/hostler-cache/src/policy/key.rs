@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{CONTROLS, utf8_percent_encode};
+use percent_encoding::{CONTROLS, percent_decode, utf8_percent_encode};
 use url::Host;
 
 /// Which part of a query belongs to the key. Names are compared as they are sent. A name that ends in `*` stands for all
@@ -14,7 +14,8 @@ pub enum Query {
     AsSent,
     /// The whole query with its parameters sorted. Parameters with the same name keep their order.
     Sorted,
-    /// Only these parameters, sorted.
+    /// Only these parameters, sorted. One that an app could read as one of them belongs to the key, too: with percent-encoded
+    /// letters, or with brackets. Otherwise a client could change what the app reads, but not the key.
     Only(Vec<Box<str>>),
     /// All but these parameters, sorted.
     Without(Vec<Box<str>>),
@@ -61,8 +62,12 @@ fn write_parameters(query: &Query, sent: &[u8], into: &mut Vec<u8>) {
             None => name == one,
         })
     };
+    let plain_names = plain_names(query, sent);
     let belongs = |parameter: &&[u8]| match query {
-        Query::Only(names) => is_one_of(names, name_of(parameter)),
+        Query::Only(names) => {
+            let name = name_of(parameter);
+            is_one_of(names, name) || could_be_read_as(&plain_names, name)
+        }
         Query::Without(names) => !is_one_of(names, name_of(parameter)),
         Query::AsSent | Query::Sorted | Query::Ignored => true,
     };
@@ -77,6 +82,44 @@ fn write_parameters(query: &Query, sent: &[u8], into: &mut Vec<u8>) {
 
 fn name_of(parameter: &[u8]) -> &[u8] {
     parameter.split(|&byte| byte == b'=').next().unwrap_or_default()
+}
+
+/// The names in [`plain`] form, each with whether it stands for all names with that beginning. Empty if no name in `sent` needs them.
+fn plain_names(query: &Query, sent: &[u8]) -> Vec<(Vec<u8>, bool)> {
+    match query {
+        Query::Only(names) if is_odd(sent) => {
+            names.iter().map(|name| plain_listed(name.as_bytes())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn plain_listed(name: &[u8]) -> (Vec<u8>, bool) {
+    name.strip_suffix(b"*").map_or_else(|| (plain(name), false), |start| (plain(start), true))
+}
+
+/// Whether an app could read a name as one of these: `%71`, `q[]`, `q[x]` and `[q]` as `q`. Express reads the last three so.
+fn could_be_read_as(plain_names: &[(Vec<u8>, bool)], name: &[u8]) -> bool {
+    if plain_names.is_empty() || !is_odd(name) {
+        return false;
+    }
+    let name = plain(name);
+    plain_names.iter().any(|(one, is_beginning)| {
+        let rest = name.strip_prefix(one.as_slice());
+        rest.is_some_and(|rest| *is_beginning || rest.is_empty() || rest.starts_with(b"["))
+    })
+}
+
+fn is_odd(text: &[u8]) -> bool {
+    text.iter().any(|byte| b"%+[".contains(byte))
+}
+
+/// A name without encoding, and with one `[` between its parts.
+fn plain(name: &[u8]) -> Vec<u8> {
+    let spaced: Vec<u8> = name.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+    let decoded: Vec<u8> = percent_decode(&spaced).collect();
+    let parts = decoded.split(|byte| b"[]".contains(byte)).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(&b"["[..])
 }
 
 /// The keys of `http://host/path?query`, as an operator names a URL to purge: one key, or without the scheme

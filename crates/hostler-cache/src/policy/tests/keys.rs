@@ -62,6 +62,20 @@ fn the_route_chooses_the_query_parameters_in_the_key() {
 }
 
 #[test]
+fn a_parameter_that_an_app_could_read_as_one_of_the_key_belongs_to_the_key() {
+    let names = ["q", "f[a]", "gr%C3%B6", "utm_*"];
+    let only = Query::Only(names.map(Box::<str>::from).to_vec());
+    for name in
+        ["%71", "q[]", "q%5B%5D", "q[x]", "[q]", "f%5Ba%5D", "f[a][]", "gr%c3%b6", "utm%5fx", "utm_[]"]
+    {
+        assert_eq!(key(&only, "a", &format!("/?q=1&{name}=2")).matches('=').count(), 2, "{name}");
+    }
+    for name in ["Q", "qq", "%71q", "x[q]", "f", "f[]", "f[b]", "f[ab]", "+q", "utm"] {
+        assert_eq!(key(&only, "a", &format!("/?q=1&{name}=2")), "a/?q=1", "{name}");
+    }
+}
+
+#[test]
 fn a_purge_url_may_omit_its_scheme() {
     let keys = |url: &str| {
         let keys = keys_of_url(&Query::Sorted, url)?;
