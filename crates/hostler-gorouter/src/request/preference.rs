@@ -27,7 +27,6 @@ impl RegisteredRoute {
         if let Some(asked) = asked_instance(exchange)? {
             return match asked_member(exchange, pool, Tried::default())? {
                 Some(only) => Ok(MemberPreference { only: Some(only), ..preference }),
-                None if pool.members() == 0 => Err(Refusal::NoMember),
                 None => Err(asked.unknown().into()),
             };
         }

@@ -87,6 +87,27 @@ async fn a_request_for_an_instance_gets_it_or_a_refusal() {
 }
 
 #[tokio::test]
+async fn a_request_for_an_instance_of_a_route_without_members_gets_the_refusal_of_an_unknown_instance() {
+    for settings in [config::Platform::default(), gorouter()] {
+        let edge = edge(settings);
+        for (field, instance) in [
+            ("X-CF-App-Instance: GUID:7", "instance ('7') with guid ('GUID')"),
+            ("X-CF-Process-Instance: GUID", "instance with process guid ('GUID')"),
+        ] {
+            let got = edge.get(&format!("{}\r\n", field.replace("GUID", GUID))).await;
+            let instance = instance.replace("GUID", GUID);
+            let expected =
+                format!("400 Bad Request: Requested {instance} does not exist for route ('app.test')\n");
+            got.assert(400, &expected);
+            assert_eq!(got.field("X-Cf-Routererror"), Some("unknown_route"));
+            assert_eq!(got.field("Cache-Control"), Some("no-cache, no-store"));
+        }
+        let got = edge.get("").await;
+        assert_eq!((got.status, got.field("X-Cf-Routererror")), (503, Some("no_endpoints")));
+    }
+}
+
+#[tokio::test]
 async fn of_several_instances_that_a_request_asks_for_one_that_cannot_be_reached_fails_none() {
     for settings in [config::Platform::default(), gorouter()] {
         let edge = edge_with(settings, long_bench(), false);
