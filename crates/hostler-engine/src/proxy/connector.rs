@@ -33,7 +33,7 @@ pub struct Connector {
     pub falls_back: Arc<AtomicBool>,
     /// When a member that does not offer HTTP/2 was last asked for it. All copies have this in common.
     pub asked: Arc<Mutex<Option<Instant>>>,
-    /// What its name has led to. All copies have this in common.
+    /// What its name has led to. All copies have this in common, and so may members at other ports of the name.
     pub names: Arc<NameAddresses>,
     /// Hostler's own addresses. The member's name must not resolve to one of them.
     pub shuns: Option<Arc<OwnAddresses>>,
@@ -135,7 +135,10 @@ impl Connector {
             Err(_) => {
                 let (host, port) = (host.clone(), *port);
                 let found = self.names.get(async move { look_up(&host, port).await }, until).await;
-                found.map_err(Failure::undecided)?
+                let mut addresses = found.map_err(Failure::undecided)?;
+                // They may have been looked up for another port of the same name.
+                addresses.iter_mut().for_each(|address| address.set_port(port));
+                addresses
             }
         };
         opened_by(until, Stream::connect_to(addresses)).await
@@ -191,9 +194,10 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::mpsc;
 
-    use tokio::net::TcpSocket;
+    use tokio::net::{TcpListener, TcpSocket};
     use tokio::runtime::Builder;
-    use tokio::task::spawn_blocking;
+    use tokio::sync::oneshot;
+    use tokio::task::{spawn_blocking, yield_now};
 
     use super::*;
 
@@ -220,5 +224,31 @@ mod tests {
             }
             drop(end);
         });
+    }
+
+    #[tokio::test]
+    async fn a_lookup_for_one_port_of_a_name_serves_a_member_at_another() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let member = listener.local_addr().unwrap();
+        let connector = Connector::from(Address::Tcp("app.test".into(), member.port()));
+        let (answer, answered) = oneshot::channel();
+        let of_another = async {
+            answered.await.unwrap();
+            Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1))])
+        };
+        let time_limit = Duration::from_secs(30);
+        let answering = async {
+            yield_now().await;
+            answer.send(()).unwrap();
+        };
+        // In this order: the second one joins the lookup of the first one.
+        let (found, connected, ()) = tokio::join!(
+            connector.names.get(of_another, Instant::now() + time_limit),
+            connector.connect(MemberProtocol::Http1, time_limit),
+            answering,
+        );
+        assert_eq!(found.unwrap()[0].port(), 1);
+        let Ok(Stream::Tcp(stream)) = connected else { panic!("{connected:?}") };
+        assert_eq!(stream.peer_addr().unwrap(), member);
     }
 }

@@ -10,6 +10,7 @@ mod facts;
 mod first_export;
 mod key;
 mod log;
+mod member_names;
 mod message;
 mod pools;
 mod registry;

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 
 use super::facts::RegistrarFacts;
 use super::key::RouteKey;
+use super::member_names::MemberNames;
 use super::registry::{Departure, Registry, RouteChange, RouteOptions};
 use super::room::RouteRoom;
 use super::words::Balancing;
@@ -79,6 +80,7 @@ pub(super) struct Pools {
     /// Registered members are not our workers, so their deaths cannot be observed. It stays empty.
     poison: Arc<Poison>,
     rooms: HashMap<RouteKey, RouteRoom>,
+    names: MemberNames,
     /// Routes that were removed and may still have requests, waiting or running.
     leaving: HashSet<RouteKey>,
     /// With so many of them, those without requests are freed at once. They count in no limit on registrations.
@@ -94,6 +96,7 @@ impl Pools {
             poison: Arc::new(Poison::new("registered".into(), PoisonSettings::OFF, journal, None)),
             template,
             rooms: HashMap::new(),
+            names: MemberNames::default(),
             leaving: HashSet::new(),
             most_leaving: MOST_LEAVING,
             failed,
@@ -157,6 +160,7 @@ impl Pools {
     pub fn sweep(&mut self) {
         self.rooms.values_mut().for_each(RouteRoom::sweep);
         self.free_left();
+        self.names.sweep();
     }
 
     /// Frees routes that were removed and have no requests any more.
@@ -363,17 +367,20 @@ impl Pools {
         }
     }
 
-    fn endpoint(&self, facts: &RegistrarFacts) -> Endpoint {
+    fn endpoint(&mut self, facts: &RegistrarFacts) -> Endpoint {
         let tls = facts.tls.then(|| MemberTls {
             config: self.template.settings.member_tls.config.clone(),
             name: certified_name(facts),
         });
-        let connector = Connector {
+        let mut connector = Connector {
             tls: tls.map(Box::new),
             protocol: if facts.http2 { MemberProtocol::Http2 } else { MemberProtocol::Http1 },
             shuns: Some(self.template.own.clone()),
             ..Connector::from(Address::Tcp(facts.host.to_string(), facts.port))
         };
+        if connector.has_name() {
+            connector.names = self.names.of(&facts.host);
+        }
         let label = facts.address.as_ref().into();
         let mut endpoint =
             Endpoint::new(connector, label, self.template.meter.clone(), self.template.threads, None);
