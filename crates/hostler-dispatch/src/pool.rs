@@ -81,6 +81,14 @@ impl<E: Send + Sync + 'static> Pool<E> {
         Some(AcquireError::QueueFull { limit: state.queue_limit() })
     }
 
+    /// Refuses a request that is not complete yet, if the pool has no member that it requires. `None`: ask again by [`Self::acquire`] when it
+    /// is complete.
+    pub fn refuse_without_member(&self, preference: &MemberPreference) -> Option<AcquireError> {
+        let mut state = self.shared.lock();
+        let is_lacking = state.roster.lacks(preference);
+        is_lacking.then(|| state.counters.refuse_aim(AcquireError::NoMember))
+    }
+
     /// The figures of this moment.
     pub fn snapshot(&self) -> PoolSnapshot<()> {
         self.snapshot_with(|_| ())

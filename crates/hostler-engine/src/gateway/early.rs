@@ -6,19 +6,20 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use hostler_dispatch::MemberPreference;
 use hostler_wire::{BodyLength, Name};
 
 use super::account;
 use super::low;
 use super::refusal::Refusal;
-use super::target::{Route, Target};
+use super::target::{PoolTarget, Route, Target};
 use crate::exchange::{Downstream, Exchange};
 
 /// A shorter body is read before the pool is asked, and the connection is kept.
 const SMALL: u64 = 64 * 1024;
 
-/// Refuses the request if its body is large, or waits for a `100 Continue`, and the queue of its pool is full, the pool is closed, or
-/// requests like it have killed workers.
+/// Refuses the request if its body is large, or waits for a `100 Continue`, and the queue of its pool is full, the pool is closed or has no
+/// member for it, or requests like it have killed workers.
 pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusal> {
     let Target::Pool(target) = &route.target else { return Ok(()) };
     if !is_costly(exchange) {
@@ -29,15 +30,18 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     let has_alternative = may_be_stored || route.fallback.is_some();
     // The request may wait for the member of its client, which may have a free slot although the queue is full.
     let is_bound = target.sticky.as_ref().is_some_and(|sticky| sticky.stay(exchange, &target.pool).is_some());
-    // The kind of a registered route decides what becomes of its requests.
-    if has_alternative || is_bound || route.kind.is_some() {
+    if has_alternative || is_bound {
         return Ok(());
     }
     exchange.log_facts.pool = Some(target.name.clone());
     let key = target.fair.as_ref().map(|fair| fair.of(exchange));
-    let refused = target.poison.admit(exchange).and_then(|()| {
-        let priority = low::priority(route, target, exchange);
-        let Some(error) = target.pool.refuse_early(priority, key) else { return Ok(()) };
+    let refused = preference(route, target, exchange).and_then(|preference| {
+        target.poison.admit(exchange)?;
+        let (pool, priority) = (&target.pool, low::priority(route, target, exchange));
+        // A request for one member only does not wait, whether the queue is full or not.
+        let too_many = || if preference.only.is_some() { None } else { pool.refuse_early(priority, key) };
+        let refused = pool.refuse_without_member(&preference).or_else(too_many);
+        let Some(error) = refused else { return Ok(()) };
         exchange.log_facts.retry_after = target.meter.retry_after();
         Err(error.into())
     });
@@ -46,6 +50,18 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
         account::open(target, exchange);
     }
     refused
+}
+
+/// Which members the request is for. Only the kind of a registered route knows that before the body is read.
+fn preference(
+    route: &Route,
+    target: &PoolTarget,
+    exchange: &mut Exchange,
+) -> Result<MemberPreference, Refusal> {
+    match &route.kind {
+        Some(kind) => kind.preference(exchange, target),
+        None => Ok(MemberPreference::default()),
+    }
 }
 
 /// Discards a small body of a refused request, as far as it has arrived. If that is all of it, the connection can be kept. Waits for nothing.
@@ -85,7 +101,6 @@ mod tests {
     use tokio::time::Instant;
 
     use super::super::FairKeys;
-    use super::super::target::PoolTarget;
     use super::super::tests::{request, target};
     use super::*;
 

@@ -108,6 +108,21 @@ async fn a_request_for_an_instance_of_a_route_without_members_gets_the_refusal_o
 }
 
 #[tokio::test]
+async fn a_client_need_not_send_its_body_to_a_route_without_a_member_for_the_request() {
+    let edge = edge(config::Platform::default());
+    let upload = async |field: &str| {
+        let fields = format!("Host: app.test\r\nExpect: 100-continue\r\n{field}");
+        let got = edge.ask("POST /x", &fields, b"body").await;
+        (got.status, got.exchange.log_facts.bytes_in)
+    };
+    let unknown = format!("X-CF-App-Instance: {GUID}:7\r\n");
+    assert_eq!((upload("").await, upload(&unknown).await), ((503, 0), (400, 0)));
+    let member = named("a").await;
+    let _joined = edge.join(&member, instance("inst-A", "0"));
+    assert_eq!((upload("").await, upload(&unknown).await), ((200, 4), (400, 0)));
+}
+
+#[tokio::test]
 async fn of_several_instances_that_a_request_asks_for_one_that_cannot_be_reached_fails_none() {
     for settings in [config::Platform::default(), gorouter()] {
         let edge = edge_with(settings, long_bench(), false);
