@@ -38,7 +38,10 @@ impl Changes {
         exchange.compress.clone_from(&self.compress);
         if let Some(rewrite) = &self.rewrite {
             let rewritten = rewrite.apply(exchange.head.target());
-            let why = "it does not begin with the prefix that this route removes";
+            let why = match exchange.head.target() {
+                b"*" => "it has no path, and this route rewrites the path",
+                _ => "it does not begin with the prefix that this route removes",
+            };
             exchange.rewritten = Some(rewritten.ok_or(Refusal::Target(why))?);
         }
         Ok(())

@@ -42,6 +42,9 @@ async fn no_path_leaves_the_prefix_that_a_route_adds_also_not_as_an_app_reads_it
     for path in ["/..%2fb/x", "/x%2F..%2f..%2fb", "/..;/b", "/..%5Cb"] {
         site.get(path).await.assert_refused(400, "bad_target");
     }
+    let answer = site.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    answer.assert_refused(400, "bad_target");
+    assert!(answer.text().contains("it has no path, and this route rewrites the path"), "{}", answer.text());
     for (path, expected) in [("/x%2Fy;v=1/.z", "/tenants/a/x%2Fy;v=1/.z"), ("/../b", "/tenants/a/b")] {
         site.get(path).await.assert_ok("ok");
         let seen = app.requests().pop().unwrap();
