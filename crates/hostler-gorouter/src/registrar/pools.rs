@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hostler_address::OwnAddresses;
 use hostler_coding::EncodingPlan;
 use hostler_config::{self as config, Buffer, Choice, HostPattern, LowIf, Policy};
-use hostler_dispatch::{EjectSettings, LeftTunnels, MemberId, Order, Pool, PoolSettings};
+use hostler_dispatch::{EjectSettings, MemberId, Order, Pool, PoolSettings};
 use hostler_engine::exchange::Counters;
 use hostler_engine::gateway::{
     Changes, ExpectedCosts, FairKeys, Poison, PoisonSettings, PoolTarget, PoolTargetSettings, Route,
@@ -79,7 +79,7 @@ pub(super) struct Pools {
     template: RouteTemplate,
     /// Registered members are not our workers, so their deaths cannot be observed. It stays empty.
     poison: Arc<Poison>,
-    rooms: HashMap<RouteKey, RouteRoom>,
+    pub rooms: HashMap<RouteKey, RouteRoom>,
     names: MemberNames,
     /// Routes that were removed and may still have requests, waiting or running.
     leaving: HashSet<RouteKey>,
@@ -253,7 +253,7 @@ impl Pools {
         match why {
             Departure::Unregistered => {
                 drop(membership);
-                room.left.remove(address).iter().flatten().for_each(LeftTunnels::dismiss);
+                room.dismiss(address);
             }
             // The client has not unregistered. Perhaps it has only lost its connection to NATS, so its requests may finish.
             Departure::Silent => room.keep(address, membership.give_up()),

@@ -30,6 +30,11 @@ impl RouteRoom {
         }
     }
 
+    /// Tells the tunnels of earlier registrations of this address to end.
+    pub fn dismiss(&mut self, address: &str) {
+        self.left.remove(address).iter().flatten().for_each(LeftTunnels::dismiss);
+    }
+
     /// Forgets tunnels that have ended.
     pub fn sweep(&mut self) {
         self.left.retain(|_, tunnels| {

@@ -132,12 +132,18 @@ impl RegistrarState {
     pub fn unregister(&mut self, payload: &[u8]) {
         let Some(message) = self.read("router.unregister", payload) else { return };
         self.log.counts.unregistered += 1;
-        if let Some(first) = &mut self.first_export {
-            let places = self.registry.places(&message);
-            places.into_iter().for_each(|place| first.unregistered(place));
-        }
+        let places = self.registry.places(&message);
         let outcome = self.registry.unregister(&message, Instant::now());
         self.apply(outcome);
+        for place in places {
+            // The member may have left before, for example because it was silent. Then its tunnels are still open.
+            if let Some(room) = self.pools.rooms.get_mut(&place.0) {
+                room.dismiss(&place.1);
+            }
+            if let Some(first) = &mut self.first_export {
+                first.unregistered(place);
+            }
+        }
     }
 
     /// `is_connected`: the client of the member can register it again. If not, the member may be back soon, and its route would lack it until

@@ -73,6 +73,26 @@ async fn a_member_that_unregisters_ends_the_tunnels_of_its_earlier_registrations
 }
 
 #[tokio::test]
+async fn a_member_that_unregisters_after_it_was_pruned_ends_its_tunnels_too() {
+    let Some(nats) = nats().start().await else { return };
+    let client = client(&nats).await;
+    for config in ["", "keep_empty = \"0s\""] {
+        let site = site_on(&nats, &format!("prune_interval = \"100ms\"\n{config}")).await;
+        let member = Member::start().await;
+        let port = member.0.local_addr().unwrap().port();
+        let mut named = json!({ "host": "127.0.0.1", "port": port, "uris": ["a.test"] });
+        say(&client, "router.register", &named).await;
+        lists(&site, "the registration", |routes| routes["a.test"][0].is_object()).await;
+        let (mut visitor, _end) = tunnel(&site, &member, "websocket").await;
+        named["stale_threshold_in_seconds"] = json!(1);
+        say(&client, "router.register", &named).await;
+        lists(&site, "the member to be pruned", |routes| !routes["a.test"][0].is_object()).await;
+        say(&client, "router.unregister", &named).await;
+        assert_eq!(visitor.read_exactly(4).await, GOING_AWAY);
+    }
+}
+
+#[tokio::test]
 async fn an_idle_connection_of_an_earlier_registration_is_closed_with_its_member_although_a_tunnel_is_open() {
     let Some(nats) = nats().start().await else { return };
     let (site, member) = (site_on(&nats, "").await, Member::start().await);
