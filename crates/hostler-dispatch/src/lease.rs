@@ -29,6 +29,9 @@ pub enum LeaseEnding {
     /// The member ended the request without an answer, and may be about to die. It gets no request for a moment, or until its clock shows that
     /// it lives. Otherwise the same request would go to it again at once.
     HungUp,
+    /// As [`LeaseEnding::HungUp`], but the member has not processed the request: it says so, or has ended without reading it. So the request is
+    /// not the cause, and in a fair pool its key is charged nothing besides.
+    Unprocessed,
 }
 
 /// What a lease holds of its member.
@@ -220,11 +223,12 @@ impl<E: Send + Sync + 'static> Lease<E> {
                 if let Some(payment) = &self.payment {
                     payment.payer.pay_besides(COST_OF_DEATH);
                 }
-                Some(self.shared.suspect(&self.grant))
+                Some(self.shared.suspect(&self.grant, COST_OF_DEATH))
             }
+            LeaseEnding::Unprocessed => Some(self.shared.suspect(&self.grant, Duration::ZERO)),
         };
         if let Some(until) = until {
-            if let LeaseEnding::HungUp = how {
+            if matches!(how, LeaseEnding::HungUp | LeaseEnding::Unprocessed) {
                 self.look_for_life(until);
             }
             redispatch_at(&self.shared, until);

@@ -164,11 +164,11 @@ impl<E> PoolInner<E> {
     }
 
     /// The member ended a request without an answer: returns the slot, and the time until which the member gets no
-    /// requests.
-    pub fn suspect(&self, grant: &Grant<E>) -> Instant {
+    /// requests. The key of the request is charged this time `besides`.
+    pub fn suspect(&self, grant: &Grant<E>, besides: Duration) -> Instant {
         self.change(|state, now| {
             let until = state.roster.suspend(grant.member.id, now);
-            state.settle(grant, now.saturating_duration_since(grant.since) + COST_OF_DEATH);
+            state.settle(grant, now.saturating_duration_since(grant.since) + besides);
             state.roster.release(grant, now);
             (until, state.take_back(grant.member.id, now))
         })

@@ -15,17 +15,17 @@ const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-fn fair_pool(queue_limit: usize) -> Pool<&'static str> {
+pub(super) fn fair_pool(queue_limit: usize) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { queue_limit, fair: true, ..PoolSettings::default() })
 }
 
-fn ask(pool: &Pool<&'static str>, key: u64) -> Request<&'static str> {
+pub(super) fn ask(pool: &Pool<&'static str>, key: u64) -> Request<&'static str> {
     let mut request = of(pool.acquire(Claim { fair: Some(FairKey::of(key)), ..Claim::default() }));
     request.assert_waits();
     request
 }
 
-fn take(pool: &Pool<&'static str>, key: u64) -> Lease<&'static str> {
+pub(super) fn take(pool: &Pool<&'static str>, key: u64) -> Lease<&'static str> {
     of(pool.acquire(Claim { fair: Some(FairKey::of(key)), ..Claim::default() })).lease()
 }
 

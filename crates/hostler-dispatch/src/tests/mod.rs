@@ -8,6 +8,7 @@ mod eject;
 mod elsewhere;
 mod fair;
 mod fair_bursts;
+mod fair_deaths;
 mod fairness;
 mod free_index;
 mod gauge;

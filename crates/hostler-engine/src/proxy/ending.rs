@@ -297,7 +297,8 @@ pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) ->
             }
             LeaseEnding::Unreachable
         }
-        failure if failure.was_cut_off() || failure.was_unprocessed() => LeaseEnding::HungUp,
+        failure if failure.was_cut_off() => LeaseEnding::HungUp,
+        failure if failure.was_unprocessed() => LeaseEnding::Unprocessed,
         _ => LeaseEnding::Finished(Instant::now()),
     };
     lease.end(how);

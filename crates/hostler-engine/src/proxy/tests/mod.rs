@@ -7,6 +7,7 @@ mod kept;
 mod left;
 mod race;
 mod slow_ends;
+mod who_pays;
 mod wire;
 
 use std::cell::RefCell;
