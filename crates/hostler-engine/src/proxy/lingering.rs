@@ -5,6 +5,7 @@ use std::future::{pending, poll_fn};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use hostler_wire::CallError;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
@@ -45,7 +46,7 @@ pub(super) fn linger_until_finished(mut call: Call, blames: bool) -> Option<Pend
         match timeout(time_left(&call), read_rest(&mut call)).await {
             Ok(Some(end)) => {
                 tell(finished, end, &call);
-                call.end(if end == End::Whole { CallEnding::Whole } else { CallEnding::Released });
+                call.end(end.of_call());
             }
             Ok(None) => stop(call, finished, blames).await,
             // It has answered, so it does not hang, however long its answer takes.
@@ -149,7 +150,7 @@ fn tell(finished: Finished, end: End, call: &Call) {
         let _ = finished.send(match end {
             End::Whole => Ending::Whole,
             End::Closed => Ending::Closed { alone: call.is_alone() },
-            End::Broken => Ending::Lost { alone: call.is_alone() },
+            End::HungUp | End::Failed => Ending::Lost { alone: call.is_alone() },
         });
     }
 }
@@ -159,7 +160,25 @@ enum End {
     Whole,
     /// The member has closed its side after our FIN.
     Closed,
-    Broken,
+    /// The member hung up before the end of its answer.
+    HungUp,
+    /// The connection failed in another way.
+    Failed,
+}
+
+impl End {
+    fn broken(call: &Call, error: CallError) -> Self {
+        if call.failure(error).was_cut_off() { Self::HungUp } else { Self::Failed }
+    }
+
+    fn of_call(self) -> CallEnding {
+        match self {
+            Self::Whole => CallEnding::Whole,
+            // As for a call whose client still waits: the member may be about to die, and the key of the request pays for that.
+            Self::HungUp => CallEnding::HungUp,
+            Self::Closed | Self::Failed => CallEnding::Released,
+        }
+    }
 }
 
 /// The supervisor kills the worker, which closes the connection. Only then is the slot given back (the member has left the pool by then).
@@ -201,8 +220,8 @@ fn poll_begun(call: &mut Call, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
     // The rest of a request that was read whole is still sent: a worker that waits for it would never finish.
     let _ = call.poll_upload(cx, &mut NoClient);
     while !call.headed && !call.has_switched() {
-        if ready!(call.poll_next_head(cx)).is_err() {
-            return Poll::Ready(Err(End::Broken));
+        if let Err(error) = ready!(call.poll_next_head(cx)) {
+            return Poll::Ready(Err(End::broken(call, error)));
         }
         let head = call.link.head();
         call.headed = !head.is_interim() || head.status == 101;
@@ -231,7 +250,7 @@ async fn drain_body(call: &mut Call, most: usize) -> Option<End> {
                 Ok(true) => return Poll::Ready(Some(End::Whole)),
                 Ok(false) if read > most => return Poll::Ready(None),
                 Ok(false) => {}
-                Err(_) => return Poll::Ready(Some(End::Broken)),
+                Err(error) => return Poll::Ready(Some(End::broken(call, error))),
             }
         }
     })

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use hostler_dispatch::{Claim, Lease, Membership, Payer, Pool, PoolSettings, SlotCost};
 use hostler_wire::CallError;
+use tokio::time::{Instant, sleep_until};
 
-use super::simulated_address;
+use super::kept::{exchange, request, settings};
+use super::{Dialled, SimulatedMember, WireSettings, listen, simulated_address, wire};
+use crate::exchange::NoClient;
 use crate::proxy::ending::end_lease;
-use crate::proxy::{Endpoint, Failure, Meter};
+use crate::proxy::{Endpoint, Failure, Meter, forward};
 
 /// Counts how often it pays for a death.
 #[derive(Default)]
@@ -51,5 +54,41 @@ async fn a_request_that_its_member_has_not_processed_pays_for_no_death() {
         let (_pool, _membership, lease) = slot(&deaths).await;
         let failure = end_lease((failure, Some(lease)));
         assert_eq!(deaths.paid(), expected, "{failure}");
+    }
+}
+
+/// Hangs up on a request after a second: without a response, or in the middle of one.
+struct Dying {
+    begins: bool,
+}
+
+impl SimulatedMember for Dying {
+    fn dial(self: Arc<Self>) -> Dialled {
+        let (stream, member) = wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
+        tokio::spawn(async move {
+            request(&member).await;
+            sleep_until(Instant::now() + Duration::from_secs(1)).await;
+            if self.begins {
+                member.write_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n");
+            }
+        });
+        Dialled::Accepted(stream, Duration::ZERO)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_pays_for_a_death_also_if_its_client_has_got_a_504_before() {
+    for begins in [false, true] {
+        listen(vec![Arc::new(Dying { begins }) as Arc<dyn SimulatedMember>]);
+        let (deaths, mut exchange) = (Arc::<Deaths>::default(), exchange());
+        let (pool, _membership, lease) = slot(&deaths).await;
+        exchange.deadline.set_at(Instant::now() + Duration::from_millis(100));
+        let Err(failure) = forward(&mut exchange, &mut NoClient, lease, &settings(), 0).await else {
+            panic!("the member has not responded");
+        };
+        assert!(matches!(failure, Failure::TimedOut), "{failure:?}");
+        assert_eq!((deaths.paid(), pool.snapshot().in_use), (0, 1), "the member still works");
+        sleep_until(Instant::now() + Duration::from_secs(2)).await;
+        assert_eq!((deaths.paid(), pool.snapshot().in_use), (1, 0), "{begins}");
     }
 }
