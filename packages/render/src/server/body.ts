@@ -63,9 +63,10 @@ function decoder(charset: string): (body: Buffer) => string {
   return (body) => decoder.decode(body);
 }
 
-function inflater(header = 'identity'): ((body: Buffer, limit: number) => Promise<Buffer>) | undefined {
+function inflater(header = ''): ((body: Buffer, limit: number) => Promise<Buffer>) | undefined {
   const encoding = header.trim().toLowerCase();
-  if (encoding === 'identity') return undefined;
+  // An empty field lists no coding (RFC 9110 section 5.6.1).
+  if (encoding === '' || encoding === 'identity') return undefined;
   if (!Object.hasOwn(INFLATE, encoding)) throw new BadBody(415, `unsupported content encoding "${encoding}"`);
   return async (body, limit) => {
     try {
