@@ -160,6 +160,11 @@ test('plugins get the configuration with Hypernova\'s defaults, and null if the 
   assert.equal(exit, 0);
 });
 
+test('a plugin may replace getComponent in the configuration when it is initialized', async (t) => {
+  const { results } = await start(t, 'plugin.cjs');
+  assert.equal((await results({ a: { name: 'A' } })).a.html, 'A of the plugin');
+});
+
 test('an invalid Express application is refused, and options that need one report it', () => {
   const getComponent = () => undefined;
   const message = '`createApplication` must return a valid express instance with `use`, `post`, and `listen` methods';

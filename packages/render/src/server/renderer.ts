@@ -50,12 +50,22 @@ export function renderer(config: RendererConfig): Renderer {
   if (typeof config?.getComponent !== 'function') {
     throw new TypeError('Hypernova requires a `getComponent` property and it must be a function');
   }
-  const { getComponent, endpoint = '/batch', bodyParser = {}, processJobsConcurrently = false, jobTimeout = 0, maxJobs = MOST_JOBS } = config;
+  const { endpoint = '/batch', bodyParser = {}, jobTimeout = 0, maxJobs = MOST_JOBS } = config;
   if (!(maxJobs > 0)) throw new TypeError(`maxJobs must be a number of jobs, or Infinity, not ${JSON.stringify(maxJobs)}`);
   const log = createLog(config);
   const plugins = new Plugins(config.plugins ?? [], log);
   const limit = parseLimit(bodyParser.limit ?? BODY_LIMIT);
-  const core: Core = { getComponent, plugins, concurrent: processJobsConcurrently, jobTimeout };
+  const core: Core = {
+    // Read for each job: a plugin may have replaced them when it was initialized.
+    get getComponent() {
+      return config.getComponent;
+    },
+    get concurrent() {
+      return config.processJobsConcurrently ?? false;
+    },
+    plugins,
+    jobTimeout,
+  };
   for (const option of Object.keys(bodyParser)) {
     if (!BODY_PARSER_OPTIONS.includes(option)) log.warn(`bodyParser.${option} is not supported and has no effect`);
   }

@@ -16,7 +16,9 @@ const EXPRESS_ONLY = ['use', 'post', 'get', 'put', 'delete', 'all', 'set', 'enab
 
 /** Starts the server and returns the application, as Hypernova does. */
 export function hypernova<App extends Application = Application>(config: Config<App>, onServer?: OnServer<App>): App {
-  const parts = renderer(config);
+  // Plugins get the same object, and may replace `getComponent` in it, as in Hypernova.
+  const whole: Config = { ...DEFAULTS, ...config };
+  const parts = renderer(whole);
   const { log } = parts;
   if (config.getCPUs || config.devMode !== undefined) {
     log.info('getCPUs and devMode have no effect: this is one process, and its supervisor decides how many there are');
@@ -26,7 +28,6 @@ export function hypernova<App extends Application = Application>(config: Config<
   onServer?.(app, process);
   if (config.createApplication) app.post(parts.endpoint, parts.render);
 
-  const whole: Config = { ...DEFAULTS, ...config };
   whole.listenArgs ??= [whole.port ?? DEFAULTS.port, whole.host ?? DEFAULTS.host];
   const service = new Service(whole, parts);
   services.push(service);
