@@ -1,12 +1,16 @@
-// The picture of the live page in Chromium: what its lanes say of workers. Knows only what the page shows.
+// The picture of the live page in Chromium: what its lanes say of workers and requests. Knows only what the page shows.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { openBrowser, startHostler } from '@hostler/testkit';
+import { eventually, openBrowser, startHostler } from '@hostler/testkit';
 
-const APP = "require('node:http').createServer((_request, response) => response.end('done')).listen(process.env.PORT);";
+const APP = `
+require('node:http').createServer((request, response) => {
+  setTimeout(() => response.end('done'), request.url === '/late' ? 3000 : 0);
+}).listen(process.env.PORT);
+`;
 
 let browser;
 let folder;
@@ -15,13 +19,46 @@ let site;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'hostler-lanes-'));
   await writeFile(join(folder, 'app.cjs'), APP);
-  site = await startHostler({ config: `[pools.web]\ncommand = "node ${join(folder, 'app.cjs')}"\nworkers = 2\nconcurrency = 1\n[[routes]]\nmatch = "*"\npool = "web"\n` });
+  site = await startHostler({ config: `[pools.web]\ncommand = "node ${join(folder, 'app.cjs')}"\nworkers = 2\nconcurrency = 1\nrequest_timeout = "1s"\n[[routes]]\nmatch = "*"\npool = "web"\n` });
   browser = await openBrowser();
 });
 after(async () => {
   await browser?.close();
   await site?.stop();
   if (folder) await rm(folder, { recursive: true });
+});
+
+/** A point of a lane with this colour of the style sheet. Null: there is none. */
+const pointIn = (page, colour) => page.evaluate(`(() => {
+  const canvas = document.querySelector('.pool canvas');
+  const { width, height } = canvas;
+  const context = Object.assign(document.createElement('canvas'), { width, height }).getContext('2d', { willReadFrequently: true });
+  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--${colour}').trim();
+  context.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+  context.drawImage(canvas, 0, 0);
+  const { data } = context.getImageData(0, 0, width, height);
+  const is = (at) => data[at] === red && data[at + 1] === green && data[at + 2] === blue;
+  // The queue is above the lanes.
+  for (let at = 40 * width * 4; at < data.length; at += 4) if (is(at)) return { x: (at / 4) % width, y: Math.floor(at / 4 / width) };
+  return null;
+})()`);
+
+test('a click on the block of a refused request leads to the explanation of the refusal', async () => {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  await page.goto(`${site.admin}/`);
+  await page.locator('#windows button', { hasText: '60 s' }).click();
+  const answer = await fetch(`${site.url}/late`);
+  assert.equal(answer.status, 504, await answer.text());
+  await eventually('the block of the refused request', () => pointIn(page, 'refused'));
+  await page.locator('#freeze').click();
+  const position = await pointIn(page, 'refused');
+  await page.locator('.pool canvas').click({ position });
+  await page.locator('#tip', { hasText: 'refused: answer_timeout' }).waitFor({ state: 'attached' });
+  const dialog = page.locator('#explain');
+  await dialog.locator('dt', { hasText: 'what to do' }).waitFor();
+  assert.match(await dialog.locator('h2').textContent(), /answer_timeout/);
+  await page.close();
 });
 
 test('on a phone, a lane says that its worker is drained', async () => {

@@ -3,7 +3,7 @@ import { at, element, say } from './elements.js';
 import { Blocks } from './blocks.js';
 import { OUTCOMES, QUEUE_HEIGHT, blockAt, draw, drawSample, laneHeight, readColours } from './lanes.js';
 import { MANY, micros, several, used } from './format.js';
-import { explainWorker, workersOf } from './explain.js';
+import { explainRefusal, explainWorker, workersOf } from './explain.js';
 import { askPool } from './actions.js';
 
 /** Pictures come ten times a second. The page is this much behind, so that a block is known before it is drawn. */
@@ -93,6 +93,10 @@ function add(name) {
   const part = { name, node, figures, badge, labels, canvas, from, restart, pause, blocks: new Blocks(), still: null, height: 26, told: 0 };
   canvas.addEventListener('pointermove', (event) => tell(part, event));
   canvas.addEventListener('pointerleave', () => (at('tip').hidden = true));
+  canvas.addEventListener('click', (event) => {
+    const reason = refusalOf(found(part, event));
+    if (reason) explainRefusal(reason);
+  });
   parts.set(name, part);
   at('pools').append(node);
   return part;
@@ -183,20 +187,33 @@ function drawn(part) {
   return part.still?.blocks ?? part.blocks;
 }
 
-function tell(part, { clientX, clientY }) {
-  const [tip, box] = [at('tip'), part.canvas.getBoundingClientRect()];
-  const found = part.view && blockAt(part.canvas, drawn(part), part.view, clientX - box.left, clientY - box.top);
-  tip.hidden = !found;
-  if (!found) return;
-  const { lane, block } = found;
+/** The block below the pointer, and its lane. */
+function found(part, { clientX, clientY }) {
+  const box = part.canvas.getBoundingClientRect();
+  return part.view && blockAt(part.canvas, drawn(part), part.view, clientX - box.left, clientY - box.top);
+}
+
+/** Why the request of a block was refused. */
+function refusalOf(place) {
+  return place?.block.how === 'error' ? null : place?.block.reason;
+}
+
+function tell(part, event) {
+  const [tip, place] = [at('tip'), found(part, event)];
+  const reason = refusalOf(place);
+  part.canvas.style.cursor = reason ? 'pointer' : '';
+  tip.hidden = !place;
+  if (!place) return;
+  const { lane, block } = place;
   const held = (block.end ?? part.view.now) - block.since;
   const lines = [`${part.name}/${lane.name}  ${block.route ?? ''}`, `${micros(held)} at the worker${block.wait == null ? '' : `, waited ${micros(block.wait)}`}`];
-  if (block.reason) lines.push(block.how === 'error' ? block.reason : `refused: ${block.reason}`);
+  if (reason) lines.push(`refused: ${reason}`, 'Click: what it means, what to do.');
+  else if (block.reason) lines.push(block.reason);
   else if (block.status) lines.push(`status ${block.status}`);
   else lines.push(block.end === null ? 'not answered yet' : 'its end was not sampled');
   say(tip, lines.join('\n'));
-  tip.style.left = `${Math.min(clientX + 14, innerWidth - 290)}px`;
-  tip.style.top = `${clientY + 16}px`;
+  tip.style.left = `${Math.min(event.clientX + 14, innerWidth - 290)}px`;
+  tip.style.top = `${event.clientY + 16}px`;
 }
 
 function sum(all, key) {
