@@ -68,7 +68,7 @@ impl Spawn<'_> {
         command.args(args).current_dir(&self.settings.cwd).env_clear();
         command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)));
         command.envs(self.compile_cache.variables());
-        if self.keeps_channel(program, args) {
+        if self.keeps_channel() {
             command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string());
             command.env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
         }
@@ -107,14 +107,19 @@ impl Spawn<'_> {
     }
 
     /// What Bun and `node --run` start for a script of a package (and Bun for a program of one) does not get the descriptors from number 3 on,
-    /// but the variable: Node would take one of its own descriptors for the channel. A file is run by Bun itself.
-    fn keeps_channel(&self, program: &str, args: &[String]) -> bool {
-        let runs = |arg: &String| arg == "--run" || arg.starts_with("--run=");
-        match Path::new(program).file_name().and_then(OsStr::to_str) {
-            Some("bun" | "bunx") => args.iter().any(|arg| self.settings.cwd.join(arg).is_file()),
-            Some("node" | "nodejs") => !args.iter().take_while(|arg| arg.starts_with('-')).any(runs),
-            _ => true,
-        }
+    /// but the variable: Node would take one of its own descriptors for the channel. A file is run by Bun itself. Either may stand behind
+    /// another program, such as `env` or `sh -c`.
+    fn keeps_channel(&self) -> bool {
+        let words: Vec<_> = self.settings.command.iter().flat_map(|arg| arg.split_whitespace()).collect();
+        let runs = |arg: &str| arg == "--run" || arg.starts_with("--run=");
+        words.iter().enumerate().all(|(at, program)| {
+            let mut args = words[at + 1..].iter().copied();
+            match Path::new(program).file_name().and_then(OsStr::to_str) {
+                Some("bun" | "bunx") => args.any(|arg| self.settings.cwd.join(arg).is_file()),
+                Some("node" | "nodejs") => !args.take_while(|arg| arg.starts_with('-')).any(runs),
+                _ => true,
+            }
+        })
     }
 
     /// Whether PWD names the working directory, perhaps by a symbolic link. A shell sets it, and some apps read it.

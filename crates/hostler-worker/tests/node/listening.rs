@@ -103,13 +103,19 @@ async fn a_script_that_is_started_without_our_descriptors_is_served() {
         echo \"channel: ${NODE_CHANNEL_FD-none}\"
         [ \"$2\" = app.js ] || exec 3>&- 4>&-
         exec node app.js";
-    for (name, run, script, channel) in
-        [("bun", "run", "start", "none"), ("bun", "run", "app.js", "4"), ("node", "--run", "start", "none")]
-    {
+    for (name, command, channel) in [
+        ("bun", "PROGRAM|run|start", "none"),
+        ("bun", "PROGRAM|run|app.js", "4"),
+        ("node", "PROGRAM|--run|start", "none"),
+        ("node", "env|A=b|PROGRAM|--run|start", "none"),
+        ("bun", "sh|-c|exec PROGRAM run start", "none"),
+    ] {
         let plan = test_pool(PLAIN).file(name, runner);
         let program = plan.settings.cwd.join(name).display().to_string();
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-        let test_pool = plan.command([&*program, run, script]).started().await;
+        let command = command.replace("PROGRAM", &program);
+        let plan = plan.with(|settings| settings.command = command.split('|').map(str::to_owned).collect());
+        let test_pool = plan.started().await;
         assert_eq!(test_pool.get("/").await, test_pool.worker().pid.unwrap().to_string());
         test_pool.assert_logged(&format!("Stdout: channel: {channel}"));
         test_pool.stop().await;
