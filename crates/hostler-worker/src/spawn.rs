@@ -145,7 +145,7 @@ impl Spawn<'_> {
         let given = self.given_port(command)?;
         let before = self.settings.env.get("NODE_OPTIONS").map_or("", String::as_str);
         let before = format!("{before}{}", self.settings.development.node_options());
-        let before = with_secret_inspector(before.trim_start());
+        let before = with_secret_inspector(before.trim_start(), &self.settings.command);
         command.env("NODE_OPTIONS", with_preload(&before, &self.folder.preload()));
         let control = Some(control_listener);
         let binding = AppBinding::Socket { inherited, own, control, given, _paths: start_paths };
@@ -195,9 +195,11 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// An inspector that a signal opens does not tell its address over HTTP. So only Hostler, which reads the worker's output, can use it: its
-/// URL has a random part. Directly before our `--require`, because the preload removes both. Unless the operator has options for the inspector.
-fn with_secret_inspector(before: &str) -> String {
-    match (before.contains("--inspect"), before) {
+/// URL has a random part. Directly before our `--require`, because the preload removes both. Unless the operator has options for the inspector,
+/// here or in the command: `chrome://inspect` and editors ask an inspector over HTTP.
+fn with_secret_inspector(before: &str, command: &[String]) -> String {
+    let is_chosen = before.contains("--inspect") || command.iter().any(|arg| arg.contains("--inspect"));
+    match (is_chosen, before) {
         (true, _) => before.to_owned(),
         (false, "") => "--inspect-publish-uid=stderr".to_owned(),
         (false, _) => format!("{before} --inspect-publish-uid=stderr"),
@@ -251,6 +253,21 @@ mod tests {
         ];
         for (before, path, expected) in cases {
             assert_eq!(with_preload(before, Path::new(path)), expected);
+        }
+    }
+
+    #[test]
+    fn an_inspector_of_the_operator_tells_its_address_over_http() {
+        for (before, command, is_secret) in [
+            ("", "node app.js", true),
+            ("--max-old-space-size=64", "node app.js", true),
+            ("--inspect=0", "node app.js", false),
+            ("", "node --inspect app.js", false),
+            ("", "npx tsx --inspect-brk=9230 app.ts", false),
+        ] {
+            let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
+            let options = with_secret_inspector(before, &words);
+            assert_eq!(options.contains("--inspect-publish-uid=stderr"), is_secret, "{before} {command}");
         }
     }
 
