@@ -38,6 +38,7 @@ use super::settings::WorkerAddress;
 use super::spawn::{AppBinding, Spawn, with_preload};
 use tasks::ProcessTasks;
 
+pub(super) use claims::ClaimWait;
 pub(super) use port_in_use::PortInUse;
 
 /// How long to wait for the last lines of a dead worker. Its pipes close with its process group, unless a process has
@@ -71,7 +72,7 @@ pub(super) struct RunningProcess {
     other_group: Option<OtherGroup>,
     /// The claim of the server that gets the requests.
     claim: Option<ListenClaim>,
-    /// The claim of a process that may only be a helper of the app. It waits in case the app itself listens.
+    /// The claim of a server that may not be the app's. It waits for a better one.
     waiting: Option<(ListenClaim, MessageSender)>,
     /// The process that listens is gone.
     claim_lost: bool,

@@ -1,7 +1,8 @@
 //! What the workers of one pool share, and the commands to them. Decides nothing.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hostler_dispatch::{MemberId, Pool};
@@ -68,6 +69,8 @@ pub(super) struct PoolShared<E> {
     pub failed_boot: watch::Sender<Option<Arc<FailedBoot>>>,
     /// A process that another one of the app has started was the app, so the next one need not wait.
     pub trusts_helpers: AtomicBool,
+    /// The ports of servers that had the requests only until a better server of the app came, such as one for metrics.
+    pub first_ports: Mutex<BTreeSet<u16>>,
     /// A server of the app that Hostler does not use, as long as a worker with one lives.
     pub obstacle: Mutex<Option<Arc<str>>>,
 }
@@ -76,6 +79,10 @@ impl<E> PoolShared<E> {
     /// A worker has a server that Hostler does not use; or it is gone.
     pub fn note_obstacle(&self, text: Option<&str>) {
         *self.obstacle.lock().unwrap_or_else(PoisonError::into_inner) = text.map(Arc::from);
+    }
+
+    pub fn first_ports(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+        self.first_ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn obstacle(&self) -> Option<String> {

@@ -80,6 +80,7 @@ impl Supervisor {
             proven: AtomicU64::new(0),
             failed_boot,
             trusts_helpers: AtomicBool::new(false),
+            first_ports: Mutex::default(),
             obstacle: Mutex::default(),
         };
         tokio::spawn(PoolSupervisor::new(shared, commanded, reported, rollout).run());

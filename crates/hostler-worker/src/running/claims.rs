@@ -20,14 +20,24 @@ use crate::spawn::AppBinding;
 /// later. Most apps listen within this time. If that process only starts the app, the pool loses this time once.
 const HELPER_WAIT: Duration = Duration::from_secs(5);
 
+/// Why a claim waits for a better one while the worker has no address.
+#[derive(Clone, Copy)]
+pub enum ClaimWait {
+    /// The process may be a helper of the app.
+    Helper,
+    /// In an earlier boot, the app had a better server than the one on this port.
+    FirstPort,
+}
+
 impl RunningProcess {
     /// A process reports where it listens. An app may close its server and listen again elsewhere. Returns whether the address is new. `Err`: the
-    /// process may be a helper of the app, so its claim waits; the text is for the operator.
+    /// claim waits; the text is for the operator.
     pub fn listens(
         &mut self,
         claim: ListenClaim,
         preload: MessageSender,
-        helpers_wait: Option<Duration>,
+        waits: Option<ClaimWait>,
+        start_timeout: Duration,
     ) -> Result<bool, String> {
         let newest = [self.claim, self.waiting.as_ref().map(|(claim, _)| *claim)];
         if let Some(better) = newest.into_iter().flatten().find(|known| claim.nth < known.nth) {
@@ -35,20 +45,24 @@ impl RunningProcess {
             preload.tell(ToWorker::Yield(better));
             return Ok(false);
         }
-        if let Some((_, helper)) = self.waiting.take() {
-            helper.tell(ToWorker::Yield(claim));
+        if let Some((_, waiting)) = self.waiting.take() {
+            waiting.tell(ToWorker::Yield(claim));
         }
-        match helpers_wait {
-            Some(limit) if claim.helper && self.address.is_none() => {
+        match waits {
+            Some(why) if self.address.is_none() => {
                 // The health path and the warm-up need time as well.
-                let wait = HELPER_WAIT.min(limit.saturating_sub(self.started.elapsed()) / 2);
+                let most = start_timeout.saturating_sub(self.started.elapsed()) / 2;
+                let wait = match why {
+                    ClaimWait::Helper => HELPER_WAIT.min(most),
+                    ClaimWait::FirstPort => most,
+                };
                 self.waiting = Some((claim, preload));
                 let news_sender = self.news_sender.clone();
                 self.tasks.spawn(async move {
                     sleep(wait).await;
                     news_sender.send(WorkerNews::HasWaited { nth: claim.nth }).await;
                 });
-                Err(told(claim, wait))
+                Err(told(claim, why, wait))
             }
             _ => Ok(self.adopt(claim, preload)),
         }
@@ -106,6 +120,12 @@ impl RunningProcess {
         }
     }
 
+    /// The port that the app asked for with the server that gets the requests. None: there is none, or it is closed.
+    pub fn served_port(&self) -> Option<u16> {
+        let listens = self.listen_check.is_none() && !self.claim_lost;
+        self.claim.filter(|_| listens).map(|claim| claim.port)
+    }
+
     /// A helper of the app gets the requests, as far as is known.
     pub fn is_helper(&self) -> bool {
         self.claim.is_some_and(|claim| claim.helper)
@@ -137,11 +157,17 @@ impl RunningProcess {
     }
 }
 
-/// For the operator, about a process that waits.
-fn told(ListenClaim { pid, port, .. }: ListenClaim, wait: Duration) -> String {
-    format!(
-        "process {pid}, which the app's command has started, listens on port {port}; Hostler waits {:.1} s whether the process that \
-         started it listens too, and is the app. With port of the pool (--port), Hostler need not wait",
-        wait.as_secs_f64()
-    )
+/// For the operator, about a server that waits.
+fn told(ListenClaim { pid, port, .. }: ListenClaim, why: ClaimWait, wait: Duration) -> String {
+    let wait = wait.as_secs_f64();
+    match why {
+        ClaimWait::Helper => format!(
+            "process {pid}, which the app's command has started, listens on port {port}; Hostler waits {wait:.1} s whether the process that \
+             started it listens too, and is the app. With port of the pool (--port), Hostler need not wait"
+        ),
+        ClaimWait::FirstPort => format!(
+            "the app listens on port {port}; Hostler waits up to {wait:.1} s for another server of it, which had the requests in an earlier \
+             worker. With port of the pool (--port), Hostler need not wait"
+        ),
+    }
 }

@@ -18,7 +18,7 @@ use crate::port_owner::TcpListen;
 use crate::process::Exit;
 use crate::recycling::Reason;
 use crate::rollout::WorkerReport;
-use crate::running::RunningProcess;
+use crate::running::{ClaimWait, RunningProcess};
 use crate::shared::WorkerCommand;
 
 /// The most CPU time charged for a failed boot of unknown cost. One that took longer has waited rather than worked.
@@ -204,12 +204,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 }
                 None
             }
-            WorkerNews::HasWaited { nth } => {
-                let heard = self.moved(|running| running.has_waited(nth));
-                let is_helper = self.running.as_ref().is_some_and(RunningProcess::is_helper);
-                self.shared.trusts_helpers.fetch_or(is_helper, Ordering::Relaxed);
-                heard
-            }
+            WorkerNews::HasWaited { nth } => self.claim_has_waited(nth),
             WorkerNews::Inspected { stands_still } => self.inspected(stands_still),
             WorkerNews::Turn(_) => None,
         }
@@ -286,19 +281,44 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         if !claim.helper {
             shared.trusts_helpers.store(false, Ordering::Relaxed);
         }
-        let helpers_wait =
-            (!shared.trusts_helpers.load(Ordering::Relaxed)).then(|| self.settings.borrow().start_timeout);
-        let mut told = None;
+        let waits = if claim.helper && !shared.trusts_helpers.load(Ordering::Relaxed) {
+            Some(ClaimWait::Helper)
+        } else {
+            shared.first_ports().contains(&claim.port).then_some(ClaimWait::FirstPort)
+        };
+        let start_timeout = self.settings.borrow().start_timeout;
+        let before = self.running.as_ref().and_then(RunningProcess::served_port);
+        let (mut is_new, mut told) = (false, None);
         let heard = self.moved(|running| {
-            running.listens(claim, message_sender, helpers_wait).unwrap_or_else(|text| {
+            let listens = running.listens(claim, message_sender, waits, start_timeout);
+            is_new = listens.unwrap_or_else(|text| {
                 told = Some(text);
                 false
-            })
+            });
+            is_new
         });
+        if let Some(first) = before.filter(|before| is_new && *before != claim.port) {
+            shared.first_ports().insert(first);
+        }
         if let Some(text) = told {
             self.log.event(WorkerEvent::Note { text });
         }
         self.observe_the_serving_thread();
+        heard
+    }
+
+    /// No better claim has come: the next boot need not wait for one.
+    fn claim_has_waited(&mut self, nth: u32) -> Option<LifecycleEvent> {
+        let mut is_adopted = false;
+        let heard = self.moved(|running| {
+            is_adopted = running.has_waited(nth);
+            is_adopted
+        });
+        let running = self.running.as_ref()?;
+        self.shared.trusts_helpers.fetch_or(running.is_helper(), Ordering::Relaxed);
+        if let Some(port) = running.served_port().filter(|_| is_adopted) {
+            self.shared.first_ports().remove(&port);
+        }
         heard
     }
 

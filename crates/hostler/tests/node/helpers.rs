@@ -194,6 +194,28 @@ async fn a_plain_tcp_server_or_one_on_port_0_gives_way_to_an_http_server_on_a_fi
 }
 
 #[tokio::test]
+async fn a_server_that_once_gave_way_to_the_app_gets_no_requests_when_a_worker_is_replaced() {
+    let port = held_port();
+    let metrics = port.address().port();
+    let site = with_servers(&format!(
+        "server('metrics').listen({metrics}, '127.0.0.1'); whenTold(() => server('app').listen(process.env.PORT));"
+    ));
+    let site = site.started().await;
+    site.touch("go");
+    eventually("the app answers", async || (site.get("/").await.body == b"app").then_some(())).await;
+    std::fs::remove_file(site.file("go")).unwrap();
+    let boot = async {
+        site.logged(&format!("the app listens on port {metrics}; Hostler waits up to ")).await;
+        site.get("/").await.assert_ok("app");
+        site.touch("go");
+    };
+    let (restart, ()) = tokio::join!(site.command(&["restart", "app"]), boot);
+    restart.assert_exit(0);
+    site.get("/").await.assert_ok("app");
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn a_second_port_that_is_in_use_is_named_where_a_worker_dies_of_it() {
     let port = held_port();
     let second = port.address().port();
