@@ -191,7 +191,7 @@ function claimListen(server, asked) {
   tellHearing = null;
   freeInspectorPort();
   if (!isClusterPrimary()) quietly(cleanEnvironment); // an app may have put an object there that allows no change
-  if (asked.port === Number(givenPort)) reachItself(require('net').Socket.prototype);
+  if (rank === WEAK || asked.port === Number(givenPort)) reachItself(require('net').Socket.prototype);
   return hold(server, asked);
 }
 
@@ -503,8 +503,8 @@ function isThisFile(word = '') {
 const OWN_HOSTS = [undefined, null, '', 'localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
 
 /**
- * No TCP port is open, so a connection of this process to its own PORT goes to its socket. Next.js sends a Server Action to itself in this way. Only to
- * the PORT that Hostler has chosen: on any other one there may be another program, or Hostler itself.
+ * No TCP port is open, so a connection of this process to its own PORT goes to its socket. Next.js sends a Server Action to itself in this way. Only to the
+ * PORT that Hostler has chosen, and to what is hardly the app, such as a tunnel to its database: elsewhere there may be another program, or Hostler itself.
  */
 function reachItself(prototype) {
   if (reachesItself) return;
@@ -522,8 +522,8 @@ function reachItself(prototype) {
 /** A socket with a handle is TLS, which the app does not speak. */
 function isItself(socket, { port, host, path }) {
   if (path || socket._handle || !claim?.isHeld?.() || !(claim.where.path ?? fdPath)) return false;
-  const { asked } = claim;
-  return String(port) === String(asked.port) && asked.port === Number(givenPort) && (OWN_HOSTS.includes(host) || host === asked.host);
+  const { asked, shown, rank } = claim;
+  return String(port) === String(shown.port) && (rank === WEAK || asked.port === Number(givenPort)) && (OWN_HOSTS.includes(host) || host === asked.host);
 }
 
 // === What the app sees ===

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
 import { test } from 'node:test';
-import { freePort } from '@hostler/testkit';
+import { eventually, freePort } from '@hostler/testkit';
 
 import { behindNode, startWorker } from './support/hostler.mjs';
 
@@ -40,3 +40,19 @@ test('a PORT that the operator has set stays free for another program, such as H
   const worker = await startWorker(t, 'itself', ['node', 'server.cjs'], { env: { PORT: String(port) } });
   for (const way of WAYS) assert.equal(await asked(worker, way, `http://127.0.0.1:${port}/own`), 'ECONNREFUSED', way);
 });
+
+for (const where of ['port 0', 'a fixed port']) {
+  test(`an app reaches its own plain TCP server on ${where}, such as a tunnel to its database, before it listens itself`, async (t) => {
+    const script = `const tunnel = require('net').createServer((socket) => socket.end('through the tunnel'));
+      tunnel.listen(${where === 'port 0' ? 0 : await freePort()}, '127.0.0.1', () => {
+        const { port, address } = tunnel.address();
+        require('net').connect(port, address).on('data', (text) => {
+          require('http').createServer((req, res) => res.end(text)).listen(process.env.PORT);
+        });
+      });`;
+    const worker = await startWorker(t, 'itself', ['node', '-e', script], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
+    const listens = () => worker.messages.some(({ act, port }) => act === 'listening' && port === 41_000);
+    await eventually('the app listens', listens, () => worker.output);
+    assert.equal((await worker.get()).body, 'through the tunnel');
+  });
+}
