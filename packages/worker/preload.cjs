@@ -453,14 +453,14 @@ function isClusterPrimary() {
 /** From here on, child processes of this process run without the preload, unless it becomes the primary of a cluster. */
 function cleanEnvironment() {
   if (takenOut !== null) return;
-  takenOut = {};
-  const env = thawedEnvironment();
-  const options = withoutPreload(env.NODE_OPTIONS ?? '');
-  for (const name of [...SPENT, 'NODE_OPTIONS']) {
-    if (env[name] !== undefined) takenOut[name] = env[name];
-    delete env[name];
+  const own = thawedEnvironment();
+  takenOut = Object.fromEntries([...SPENT, 'NODE_OPTIONS'].filter((name) => own[name] !== undefined).map((name) => [name, own[name]]));
+  // Child processes of Node 26 get the object of the start, also if the app has put another one in its place.
+  for (const each of [env, own]) {
+    const options = withoutPreload(each.NODE_OPTIONS ?? '');
+    for (const name of [...SPENT, 'NODE_OPTIONS']) delete each[name];
+    if (options !== '') each.NODE_OPTIONS = options;
   }
-  if (options !== '') env.NODE_OPTIONS = options;
   const cluster = require('cluster');
   const { fork } = cluster;
   cluster.fork = function (...args) {
@@ -470,7 +470,7 @@ function cleanEnvironment() {
 }
 
 function putBackEnvironment() {
-  Object.assign(thawedEnvironment(), takenOut);
+  for (const each of [thawedEnvironment(), env]) Object.assign(each, takenOut);
   takenOut = null;
 }
 

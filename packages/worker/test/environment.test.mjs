@@ -32,16 +32,19 @@ test('NODE_OPTIONS with only the preload is removed for child processes', async 
 
 test('an app may replace process.env: its PORT counts, and its child processes inherit nothing of Hostler', async (t) => {
   const other = await freePort();
-  const script = `process.env = { ...process.env, PORT: '3000' };
+  const script = `const original = process.env;
+    process.env = { ...process.env, PORT: '3000' };
     const { createServer } = require('http');
     createServer().listen(${other}, '127.0.0.1');
     createServer((request, response) => {
       const inherited = 'JSON.stringify(Object.keys(process.env).filter((name) => /^HOSTLER_|^NODE_OPTIONS$/.test(name)))';
-      response.end(require('child_process').execFileSync(process.execPath, ['-p', inherited], { encoding: 'utf8' }));
+      const env = request.url === '/original' ? original : undefined;
+      response.end(require('child_process').execFileSync(process.execPath, ['-p', inherited], { encoding: 'utf8', env }));
     }).listen(process.env.PORT);`;
   const worker = await startWorker(t, 'plain-http', ['node', '-e', script], { env: { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' } });
   assert.equal((await worker.said('listening')).port, 3000);
   assert.equal((await worker.get()).body, '[]\n');
+  assert.equal((await worker.get('/original')).body, '[]\n');
   assert.deepEqual(worker.tcpPorts(), [other]);
 });
 
