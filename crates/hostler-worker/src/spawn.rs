@@ -23,6 +23,8 @@ use super::settings::{Bind, WorkerSettings};
 
 const LISTEN_FD: i32 = 3;
 const CHANNEL_FD: i32 = 4;
+/// A longer file in the command is no shell script.
+const LONGEST_SCRIPT: u64 = 64 * 1024;
 
 /// The input for one start of one worker, besides the settings.
 pub(super) struct Spawn<'a> {
@@ -108,9 +110,15 @@ impl Spawn<'_> {
 
     /// What Bun and `node --run` start for a script of a package (and Bun for a program of one) does not get the descriptors from number 3 on,
     /// but the variable: Node would take one of its own descriptors for the channel. A file is run by Bun itself. Either may stand behind
-    /// another program, such as `env` or `sh -c`.
+    /// another program, such as `env` or `sh -c`, and in a shell script.
     fn keeps_channel(&self) -> bool {
-        let words: Vec<_> = self.settings.command.iter().flat_map(|arg| arg.split_whitespace()).collect();
+        let command = &self.settings.command;
+        let scripts = command.iter().map(|arg| shell_script(&self.settings.cwd.join(arg)));
+        std::iter::once(command.join(" ")).chain(scripts).all(|text| self.passes_channel_on(&text))
+    }
+
+    fn passes_channel_on(&self, text: &str) -> bool {
+        let words: Vec<_> = text.split_whitespace().collect();
         let runs = |arg: &str| arg == "--run" || arg.starts_with("--run=");
         words.iter().enumerate().all(|(at, program)| {
             let mut args = words[at + 1..].iter().copied();
@@ -182,6 +190,15 @@ impl Spawn<'_> {
         command.env("HOST", "127.0.0.1").env("HOSTNAME", "127.0.0.1");
         Ok(AppBinding::Port(port))
     }
+}
+
+/// The text of a shell script. Empty for any other file.
+fn shell_script(path: &Path) -> String {
+    let is_small = path.metadata().is_ok_and(|file| file.is_file() && file.len() <= LONGEST_SCRIPT);
+    let text = if is_small { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    let shell = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+    let is_shell = shell.is_some_and(|shell| shell.split_whitespace().any(|word| word.ends_with("sh")));
+    if is_shell { text } else { String::new() }
 }
 
 /// Variables that must not be inherited from another Hostler around this one.

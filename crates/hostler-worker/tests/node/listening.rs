@@ -109,10 +109,12 @@ async fn a_script_that_is_started_without_our_descriptors_is_served() {
         ("node", "PROGRAM|--run|start", "none"),
         ("node", "env|A=b|PROGRAM|--run|start", "none"),
         ("bun", "sh|-c|exec PROGRAM run start", "none"),
+        ("bun", "sh|start.sh", "none"),
     ] {
         let plan = test_pool(PLAIN).file(name, runner);
         let program = plan.settings.cwd.join(name).display().to_string();
         std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        let plan = plan.file("start.sh", &format!("#!/bin/sh\nexec {program} run start\n"));
         let command = command.replace("PROGRAM", &program);
         let plan = plan.with(|settings| settings.command = command.split('|').map(str::to_owned).collect());
         let test_pool = plan.started().await;
