@@ -185,10 +185,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 running.diagnosis = Some(diagnosis);
                 Some(LifecycleEvent::Diagnosed)
             }
-            WorkerNews::Blocked(blocked) => {
-                self.is_blocked(blocked);
-                None
-            }
+            WorkerNews::Blocked(blocked) => self.is_blocked(blocked),
             WorkerNews::Silent => {
                 running.silent = true;
                 self.put_off(LifecycleEvent::Hung)
@@ -348,15 +345,15 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
     }
 
     /// A worker that is leaving, or is on probation, needs no spare.
-    fn is_blocked(&self, blocked: bool) {
-        let Some(running) = self.running.as_ref().filter(|_| self.life.state() == LifecycleState::Ready)
-        else {
-            return;
-        };
-        if blocked {
-            self.log.event(WorkerEvent::Blocked { pid: running.app_pid() });
+    fn is_blocked(&self, blocked: bool) -> Option<LifecycleEvent> {
+        let pid = self.running.as_ref()?.app_pid();
+        if self.life.state() == LifecycleState::Ready {
+            if blocked {
+                self.log.event(WorkerEvent::Blocked { pid });
+            }
+            self.report(WorkerReport::Blocked(blocked));
         }
-        self.report(WorkerReport::Blocked(blocked));
+        None
     }
 
     /// No new request reaches the worker. Warns once, and reports it each time. A worker that is leaving anyway needs neither.
