@@ -158,7 +158,7 @@ async fn a_worker_that_hangs_over_a_message_is_killed_and_its_websockets_get_a_c
     socket.socket.send(Message::text("hang")).await.unwrap();
     let hung = socket.pid;
     socket.goes_when_told().await;
-    let told = site.logged("its event loop").await;
+    let told = site.logged("hung: ").await;
     assert!(told.contains("; tunnels: GET site.test/, for ") && !told.contains("unfinished"), "{told}");
     site.is_ready().await;
     assert_ne!(opened(&site).await.pid, hung);
