@@ -7,11 +7,11 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsStream;
 
@@ -136,6 +136,14 @@ impl Stream {
     pub fn is_disconnected(&self) -> bool {
         let peer = self.tcp().map(TcpStream::peer_addr);
         matches!(peer, Some(Err(error)) if error.kind() == io::ErrorKind::NotConnected)
+    }
+
+    /// Whether the other side of the TCP connection has closed its side or reset the connection, as far as the runtime knows. Bytes before the end
+    /// may be unread. Makes no system call.
+    pub fn has_closed(&self) -> bool {
+        let Some(stream) = self.tcp() else { return false };
+        let looked = pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
+        matches!(looked, Poll::Ready(Ok(found)) if found.is_read_closed())
     }
 
     /// The error of the TCP connection that no read and no write has returned yet.

@@ -18,6 +18,7 @@ use hostler_wire::{
 use tokio::io::AsyncWrite;
 use tokio::task::coop;
 
+use super::hidden_end::HiddenEnd;
 use super::idle::{IdleConnection, NextHead};
 use super::request_body::ReceivedBody;
 use super::shard::Shard;
@@ -69,6 +70,7 @@ pub(super) struct Http1Client {
     pub(super) refusal_to_read: Deadline,
     /// The wait for the next head. None while `silence` is still that of the idle connection.
     short_silence: Option<ShortSilence>,
+    hidden_end: HiddenEnd,
 }
 
 impl Http1Client {
@@ -94,6 +96,7 @@ impl Http1Client {
             silence,
             refusal_to_read: shard.sweep.deadline(),
             short_silence: None,
+            hidden_end: HiddenEnd::default(),
         }
     }
 
@@ -181,25 +184,6 @@ impl Http1Client {
                 }
             }
         }
-    }
-
-    /// Whether the connection begins with the preface of HTTP/2 (RFC 9113 section 3.4).
-    pub fn has_prior_knowledge(&self) -> bool {
-        let is_first = self.taken == 0 && self.written == 0;
-        is_first && self.settings.http2.enabled && self.inbox.starts_with(b"PRI * HTTP/2.0\r\n\r\n")
-    }
-
-    /// Whether the connection begins with the preface of another protocol, whose client would not understand an answer (RFC 9113 section
-    /// 3.4): three words as in a request line, but no slash, so neither a path nor a version of HTTP/1.
-    pub fn speaks_another_protocol(&self) -> bool {
-        let line = memchr::memchr(b'\r', &self.inbox).map_or(&[][..], |end| &self.inbox[..end]);
-        let is_first = self.taken == 0 && self.written == 0 && self.settings.http2.enabled;
-        is_first && line.split(|&byte| byte == b' ').count() == 3 && memchr::memchr(b'/', line).is_none()
-    }
-
-    /// The connection, its settings, and the bytes that were read from it.
-    pub fn into_read(self) -> (Stream, Arc<Settings>, Vec<u8>) {
-        (self.stream, self.settings, self.inbox)
     }
 
     /// Prepares for the body of a request whose head is valid.
@@ -339,7 +323,11 @@ impl Downstream for Http1Client {
                 Ok(0) | Err(_) => return Poll::Ready(()),
             }
         }
-        Poll::Pending
+        // An upload that has begun finds the end when it comes to it.
+        if self.request_body.bytes() > 0 {
+            return Poll::Pending;
+        }
+        self.hidden_end.poll(cx, &self.stream)
     }
 
     fn allow_body(&mut self, most: u64) {

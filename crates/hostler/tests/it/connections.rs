@@ -193,6 +193,26 @@ async fn a_client_that_finishes_sending_while_its_request_waits_has_left() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_while_its_upload_waits_unread_leaves_the_queue() {
+    let app = upstream().holds_requests().start().await;
+    let config = "pools.app.concurrency = 1\n[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'";
+    let site = in_front_of(&app, config).await;
+    let mut running = site.begin("/running").await;
+    site.settles("app", 1, 0).await;
+    // More than Hostler reads of a request that waits, and less than the system holds.
+    let mut waits = site.connect().await;
+    waits.send("POST /waits HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n").await;
+    waits.send(vec![7; 40_000]).await;
+    site.settles("app", 1, 1).await;
+    drop(waits);
+    site.settles("app", 1, 0).await;
+    assert_eq!(site.access("/waits").await["refusal"], "client_left");
+    app.release_all();
+    running.answer().await.assert_ok("/running");
+    assert_eq!(app.targets(), ["/running"]);
+}
+
+#[tokio::test]
 async fn a_refusal_keeps_a_connection_that_is_in_step() {
     let app = upstream().script(|seen| ok(seen.target())).start().await;
     let site = in_front_of(&app, "[[routes]]\nmatch = '/app/*'\npool = 'app'").await;
