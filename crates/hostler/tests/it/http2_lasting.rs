@@ -138,6 +138,27 @@ async fn late_trailers_of_a_refused_upload_do_not_end_the_connection() {
     assert_eq!(client.next_of(Frame::HEADERS).await.stream, 3);
 }
 
+/// The client sends a request before it learns that none is accepted any more, and then how much of the response it can take.
+#[tokio::test]
+async fn a_window_update_of_a_request_that_came_too_late_does_not_end_the_connection() {
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    client.send(&[Frame::request(1, &GET)]).await;
+    app.has_seen(1).await;
+    site.terminate();
+    // The first GOAWAY names no stream. The last one comes when the client has answered the PING.
+    let ping = client.next_of(Frame::PING).await;
+    client.send(&[Frame::new(Frame::PING, 1, 0, ping.payload)]).await;
+    while client.next_of(Frame::GOAWAY).await.payload[..4] != [0_u8, 0, 0, 1] {}
+    let late = [Frame::request(3, &GET), Frame::new(Frame::WINDOW_UPDATE, 0, 3, [0, 1, 0, 0])];
+    client.send(&late).await;
+    client.send(&[Frame::new(Frame::PING, 0, 0, [7; 8])]).await;
+    assert_eq!(client.next_of(Frame::PING).await.payload, [7_u8; 8]);
+    app.release_all();
+    assert_eq!(client.next_of(Frame::HEADERS).await.stream, 1);
+}
+
 #[tokio::test]
 async fn many_requests_that_come_together_with_their_resets_do_not_end_the_connection() {
     let app = upstream().start().await;

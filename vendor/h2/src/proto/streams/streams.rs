@@ -803,6 +803,14 @@ impl Inner {
                     &mut self.counts,
                     res,
                 );
+            } else if id > self.actions.recv.max_stream_id() {
+                // The GOAWAY process has begun. All streams with a greater ID
+                // than specified as part of GOAWAY should be ignored.
+                tracing::trace!(
+                    "id ({:?}) > max_stream_id ({:?}), ignoring WINDOW_UPDATE",
+                    id,
+                    self.actions.recv.max_stream_id()
+                );
             } else {
                 self.actions
                     .ensure_not_idle(self.counts.peer(), id)
