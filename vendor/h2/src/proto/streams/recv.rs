@@ -488,6 +488,12 @@ impl Recv {
             return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR));
         }
 
+        // Fields that were over SETTINGS_MAX_HEADER_LIST_SIZE are not in it.
+        if frame.is_over_size() {
+            proto_err!(stream: "recv_trailers: trailers are over size; stream={:?};", stream.id);
+            return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR));
+        }
+
         let trailers = frame.into_fields();
 
         // Push the frame onto the stream's recv buffer
