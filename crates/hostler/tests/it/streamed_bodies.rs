@@ -3,7 +3,7 @@
 use std::net::Shutdown;
 use std::time::Duration;
 
-use hostler_testkit::{WAIT_LIMIT, within};
+use hostler_testkit::{Frame, WAIT_LIMIT, frame_client, upstream, within};
 use http::{HeaderMap, Request, Response};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
@@ -12,7 +12,7 @@ use tokio::time::{interval, timeout};
 
 use crate::http2_member::{Asked, Http2Plan, send};
 use crate::tunnels::{Member, in_front};
-use crate::{http2, http2_members, site};
+use crate::{http2, http2_members, in_front_of, site};
 
 const MIB: usize = 1 << 20;
 
@@ -212,4 +212,35 @@ async fn trailers_behind_a_streamed_body_of_known_length_obey_the_route() {
     let come = within("trailers", told.recv()).await.unwrap();
     assert_eq!((come.len(), come["x-sum"].as_bytes()), (1, &b"7"[..]), "{come:?}");
     assert_eq!(member.seen()[0].1["x-user"], "ours");
+}
+
+#[tokio::test]
+async fn an_upload_is_not_late_while_another_that_waits_fills_the_window_of_its_connection() {
+    let app = upstream().start().await;
+    // Without memory the window does not grow, and has 65,535 bytes.
+    let site = in_front_of(&app, &format!("server.request_memory = 0\n{BRIEF}\n{STREAMING}")).await;
+    let mut client = frame_client(site.address()).await;
+    let post = [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+    let mut frames = vec![Frame::head(1, &post), Frame::new(Frame::DATA, 0, 1, "a"), Frame::head(3, &post)];
+    for length in [16_384, 16_384, 16_384, 16_382] {
+        frames.push(Frame::new(Frame::DATA, 0, 3, vec![b'b'; length]));
+    }
+    client.send(&frames).await;
+    site.settles("app", 1, 1).await;
+    let mut pace = interval(Duration::from_millis(150));
+    for _ in 0..12 {
+        pace.tick().await;
+        client.send(&[Frame::new(Frame::PING, 0, 0, [0; 8])]).await;
+        loop {
+            let frame = client.next().await.expect("the connection goes on");
+            assert!(!matches!(frame.kind, Frame::HEADERS | Frame::RST_STREAM), "{frame:?}");
+            if frame.kind == Frame::PING {
+                break;
+            }
+        }
+    }
+    let cancel = Frame::new(Frame::RST_STREAM, 0, 3, [0, 0, 0, 8]);
+    client.send(&[cancel, Frame::new(Frame::DATA, Frame::END_STREAM, 1, "")]).await;
+    assert_eq!(client.next_of(Frame::HEADERS).await.stream, 1);
+    assert!(app.requests()[0].is_whole);
 }

@@ -355,6 +355,10 @@ impl Downstream for StreamClient<'_> {
                 Poll::Ready(outcome) => ended = outcome?,
                 Poll::Pending if into.len() > before => break,
                 Poll::Pending => {
+                    // The client cannot send while other bodies fill its window, so its time begins again.
+                    if self.silence.is_due() && self.common.window_demand.is_full() {
+                        self.silence.clear();
+                    }
                     return self.request_body.poll_stalled(cx, self.silence, self.settings).map(Err);
                 }
             }

@@ -19,15 +19,25 @@ const MOST_UNREAD: u32 = LEAST_WINDOW / 4 * 3;
 /// A window with less room than this is full.
 const LEAST_ROOM: u32 = LEAST_WINDOW - MOST_UNREAD;
 
-/// Whether a stream of the connection has a body that is longer than the initial window, or waits.
+/// What the streams of a connection want of its window, and what they get.
 #[derive(Debug, Default)]
-pub(super) struct WindowDemand(AtomicBool);
+pub(super) struct WindowDemand {
+    /// Whether a stream has a body that is longer than the initial window, or waits.
+    is_asked: AtomicBool,
+    /// Whether bodies that are not read fill the window, so that the client cannot send any other.
+    is_full: AtomicBool,
+}
 
 impl WindowDemand {
     /// Asks for a wide window. There may be no memory for it.
     pub fn ask(&self, connection: &AtomicWaker) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_asked.store(true, Ordering::Relaxed);
         connection.wake();
+    }
+
+    /// Whether the client waits for room in the window, and not Hostler for the client.
+    pub fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
     }
 }
 
@@ -67,7 +77,7 @@ impl ReceiveWindow {
         // At least half of a wide window is free. The size changes in steps, because a change may need a frame.
         let step = wide / 2;
         let wanted = wide + unread / step * step;
-        let is_asked = demand.0.swap(false, Ordering::Relaxed);
+        let is_asked = demand.is_asked.swap(false, Ordering::Relaxed);
         if is_asked {
             self.refused = u64::MAX;
         }
@@ -82,6 +92,8 @@ impl ReceiveWindow {
         } else if self.memory.bytes() > 0 {
             self.narrow(connection, if is_idle { LEAST_WINDOW.into() } else { wanted }, is_idle);
         }
+        let is_full = u64::from(self.size) < unread + u64::from(LEAST_ROOM);
+        demand.is_full.store(is_full, Ordering::Relaxed);
     }
 
     /// False if there is no memory for it.
