@@ -54,6 +54,7 @@ fn with_files(text: &str) -> Site {
         ("chain.pem", &format!("{}{}", one.cert, trust.cert())),
         ("below.key", &below.key),
         ("whole.pem", &[&*below.cert, &middle.cert(), &trust.cert()].concat()),
+        ("joined_all.pem", &[one.cert.trim_end(), &one.key].concat()),
         ("disorder.pem", &[&*below.cert, &trust.cert(), &middle.cert()].concat()),
         ("stranger.pem", &[&*below.cert, &middle.cert(), &stranger].concat()),
         ("namesake.pem", &[&*below.cert, &middle.namesake().cert()].concat()),
@@ -154,6 +155,17 @@ fn a_key_with_a_passphrase_is_no_damaged_one() {
 #[test]
 fn a_byte_order_mark_hides_no_certificate() {
     check(&pair("marked.pem", "a.key"), expect![""]);
+}
+
+#[test]
+fn a_section_that_begins_on_the_last_line_of_the_one_before_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("joined.pem");
+    let certificates = [authority().cert(), authority().cert(), authority().cert()];
+    let joined: String = certificates.iter().map(|one| one.trim_end()).collect();
+    std::fs::write(&file, joined).unwrap();
+    assert_eq!(crate::tls::certificates(&file).unwrap().len(), certificates.len());
+    check(&pair("joined_all.pem", "joined_all.pem"), expect![""]);
 }
 
 #[test]

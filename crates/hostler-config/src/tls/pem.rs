@@ -14,6 +14,8 @@ const LARGEST: u64 = 4 << 20;
 /// What the first line of a section begins and ends with.
 const BEGIN: &[u8] = b"-----BEGIN ";
 const DASHES: &[u8] = b"-----";
+/// What its last line begins with.
+const END: &[u8] = b"-----END ";
 /// An editor may have put it before the first line, which the library would then not find: it has no meaning in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const PASSPHRASE: &str =
@@ -80,7 +82,22 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     if text.starts_with(BYTE_ORDER_MARK) {
         text.drain(..BYTE_ORDER_MARK.len());
     }
-    Ok(text)
+    Ok(separated(&text))
+}
+
+/// Puts each section on lines of its own. If files without a final line break are joined, a section begins on the last line of the one before,
+/// and the library would leave it out without a word.
+fn separated(text: &[u8]) -> Vec<u8> {
+    let mut separated = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let begin = memchr::memmem::find(line, BEGIN).filter(|_| line.starts_with(END)).unwrap_or(0);
+        separated.extend_from_slice(&line[..begin]);
+        if begin > 0 {
+            separated.push(b'\n');
+        }
+        separated.extend_from_slice(&line[begin..]);
+    }
+    separated
 }
 
 /// The error for a file without the wanted item. It names what the file has instead.
