@@ -8,7 +8,11 @@ use hostler_testkit::{
     text, upstream,
 };
 use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ResolvesServerCertUsingSni;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -18,6 +22,27 @@ use crate::site;
 
 /// A pool that does not wait long for its members.
 const SHORT_QUEUE_TIMEOUT: &str = "[pools.app.queue]\ntimeout = \"200ms\"\n";
+
+const KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKWYeL3T4tJEnKqx6
+hUcTCwAYKAcpnfwBjJTJprl1PsqhRANCAAQqzo4zBkihlvZtj4mS/iRKUylPoboF
+OAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5+RFS5uwK28rSw29y
+-----END PRIVATE KEY-----
+";
+
+/// Of X.509 version 1, self-signed with [`KEY`]. rustls does not read it.
+const VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBHjCBxQIUCVuN4IT80NWbMxocPPFssi4lrfYwCgYIKoZIzj0EAwIwETEPMA0G
+A1UEAwwGYS50ZXN0MCAXDTI2MTEzMDA2MTUwOVoYDzIxMjYxMTA2MDYxNTA5WjAR
+MQ8wDQYDVQQDDAZhLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQqzo4z
+BkihlvZtj4mS/iRKUylPoboFOAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5
++RFS5uwK28rSw29yMAoGCCqGSM49BAMCA0gAMEUCIEW+GoZ6ayXYCGxaSz7uFc05
+tMwV4lnoKN4j8ksDQrI/AiEArr3+LC+EmkaDMCucH9lY8ISOIqp/aq1Q+Y0EUEq7
++yk=
+-----END CERTIFICATE-----
+";
 
 /// A site that trusts an authority.
 fn trusting(authority: &Authority, config: &str) -> SitePlan {
@@ -103,6 +128,20 @@ async fn with_verify_off_every_certificate_is_accepted() {
     let app = upstream().over_tls(authority().vouched_for(&["x.test"]).for_server(None)).start().await;
     let site = site("[pools.app.tls]\nverify = false").with("app", &app).start().await;
     site.get("/").await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn with_verify_off_a_certificate_of_version_1_is_accepted() {
+    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+    let cert = CertificateDer::from_pem_slice(VERSION_1.as_bytes()).unwrap();
+    let shown = CertifiedKey::new(vec![cert], any_supported_type(&key).unwrap());
+    let shown = Arc::new(SingleCertAndKey::from(shown));
+    for version in [&TLS12, &TLS13] {
+        let builder = ServerConfig::builder_with_protocol_versions(&[version]).with_no_client_auth();
+        let app = upstream().over_tls(builder.with_cert_resolver(shown.clone())).start().await;
+        let site = site("[pools.app.tls]\nverify = false").with("app", &app).start().await;
+        site.get("/").await.assert_ok("ok");
+    }
 }
 
 #[tokio::test]
