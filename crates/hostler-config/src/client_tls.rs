@@ -8,9 +8,10 @@ use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_na
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use crate::tls::is_trusted_itself;
+use crate::tls::{is_beyond_library, is_trusted_itself, key_for_servers};
 
 /// TLS to one kind of servers, ready for use. Two values are equal if they were made from the same files. So a reload that changes
 /// nothing keeps connections and sessions.
@@ -62,11 +63,17 @@ impl ClientTls {
         let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(check));
         let config = match &identity {
             Some(identity) => {
-                builder.with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())?
+                let key = key_for_servers(identity.chain.clone(), &identity.key)?;
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key)))
             }
             None => builder.with_no_client_auth(),
         };
         Ok(Self { config: Arc::new(config), server_name, trust, identity: identity.map(Arc::new) })
+    }
+
+    /// Whether other programs with the same library do not use the certificate that Hostler shows.
+    pub(crate) fn shows_unread(&self) -> bool {
+        self.identity.as_ref().and_then(|own| own.chain.first()).is_some_and(is_beyond_library)
     }
 }
 

@@ -84,8 +84,7 @@ impl Resolver<'_> {
         let here = path.key("key");
         let read = tls::private_key(&self.folder.join(key));
         let key = read.map_err(|error| self.refuse(&here, error)).ok()?;
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let fits = rustls::sign::CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider);
+        let fits = tls::key_for_servers(chain.clone(), &key);
         fits.map_err(|error| self.refuse(&here, format!("does not match cert: {error}"))).ok()?;
         Some(Some(Identity { chain, key }))
     }

@@ -146,7 +146,11 @@ impl Resolver<'_> {
 
     /// Reports errors of the files now. NATS reads them at each connection, so that new files work without a reload.
     fn nats_tls(&mut self, path: &KeyPath, written: &file::OutgoingTls) -> NatsTls {
-        self.member_tls(path, &written.as_for_members());
+        let made = self.member_tls(path, &written.as_for_members());
+        if made.is_some_and(|tls| tls.shows_unread()) {
+            let why = "must be of X.509 version 3, without unknown critical extensions, for the NATS library";
+            self.refuse(&path.key("cert"), why);
+        }
         let at = |name: &String| self.folder.join(name);
         NatsTls {
             ca: written.ca.as_ref().map(at),

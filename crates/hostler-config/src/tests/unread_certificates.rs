@@ -79,3 +79,39 @@ fn the_key_of_another_certificate_is_refused_for_them_too() {
         );
     }
 }
+
+/// What is said about such a certificate of Hostler's own, with this key.
+fn check_own(config: &str, key: &str, expected: &Expect) {
+    for cert in [VERSION_1, CRITICAL] {
+        let site = site(&format!("{config} = {{ ca = \"ca.pem\", cert = \"a.pem\", key = \"a.key\" }}\n"));
+        for (name, text) in [("ca.pem", &*authority().cert()), ("a.pem", cert), ("a.key", key)] {
+            std::fs::write(site.folder().join(name), text).unwrap();
+        }
+        let said = site.load().err().map_or(String::new(), |errors| errors.to_string());
+        expected.assert_eq(&said);
+    }
+}
+
+#[test]
+fn members_may_be_shown_one_of_them() {
+    let config = "[pools.web]\nmembers = [\"https://a.test:1\"]\ntls";
+    check_own(config, KEY, &expect![""]);
+    check_own(
+        config,
+        &authority().vouch_for(&["a.test"]).key,
+        &expect![
+            "hostler.toml:3:46: pools.web.tls.key: does not match cert: keys may not be consistent: KeyMismatch"
+        ],
+    );
+}
+
+#[test]
+fn a_nats_server_is_shown_none_of_them() {
+    check_own(
+        "[registrar]\nnats = \"a\"\nnats_tls",
+        KEY,
+        &expect![
+            "hostler.toml:3:36: registrar.nats_tls.cert: must be of X.509 version 3, without unknown critical extensions, for the NATS library"
+        ],
+    );
+}

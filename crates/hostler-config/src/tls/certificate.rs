@@ -111,6 +111,25 @@ fn beyond_library(error: &webpki::Error) -> Option<&'static str> {
     }
 }
 
+/// The key of a certificate that Hostler shows to servers. Like [`CertifiedKey::from_der`], also for a certificate that the library does not read:
+/// the servers read it.
+pub(crate) fn key_for_servers(
+    chain: Vec<CertificateDer<'static>>,
+    key: &PrivateKeyDer<'static>,
+) -> Result<CertifiedKey, Error> {
+    let is_unread = chain.first().is_some_and(is_beyond_library);
+    let key = CertifiedKey::new(chain, any_supported_type(key)?);
+    match check_key(&key, is_unread) {
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(key),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether only this library does not read it.
+pub(crate) fn is_beyond_library(cert: &CertificateDer<'_>) -> bool {
+    EndEntityCert::try_from(cert).is_err_and(|error| beyond_library(&error).is_some())
+}
+
 /// Like [`CertifiedKey::keys_match`], also for a certificate that the library does not read: it contains its public key as it is.
 fn check_key(key: &CertifiedKey, is_unread: bool) -> Result<(), Error> {
     match key.key.public_key() {

@@ -13,6 +13,7 @@ mod terminator;
 mod validity;
 
 pub use certificate::{Certificate, CertificateFiles, LoadError};
+pub(crate) use certificate::{is_beyond_library, key_for_servers};
 pub use chain::identity_doubts;
 pub use handshaking::Handshaking;
 pub(crate) use itself::is_trusted_itself;
