@@ -51,6 +51,7 @@ pub(super) async fn call_within<D: Downstream>(
     let mut stay = stay(target, exchange, &mut queue_wait);
     let (mut sends, mut deaths, mut last) = (0, DeathCount::default(), None);
     loop {
+        let waited_before = exchange.timings.queue_wait;
         // Boxed because few requests need it. Otherwise each connection would carry the room for it.
         if exchange.is_suspect || exchange.turn.is_some() {
             Box::pin(queue_wait.turn(exchange, client)).await?;
@@ -60,7 +61,9 @@ pub(super) async fn call_within<D: Downstream>(
         let lease = lease.map_err(|no_slot| {
             last.take().filter(|_| policy.prefers_last_failure(&no_slot)).unwrap_or(no_slot)
         })?;
-        target.meter.record_queue_wait(thread, exchange.timings.queue_wait);
+        // Only the wait for this slot: those of earlier attempts are counted already.
+        let waited = exchange.timings.queue_wait.saturating_sub(waited_before);
+        target.meter.record_queue_wait(thread, waited);
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
         if let (Some(stay), Some(sticky)) = (&mut stay, &target.sticky) {

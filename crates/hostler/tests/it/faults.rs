@@ -82,6 +82,30 @@ async fn the_log_has_the_time_of_the_tries_that_failed() {
 }
 
 #[tokio::test]
+async fn the_wait_of_a_request_that_is_sent_again_counts_once() {
+    let last = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let scripts = [[vec![Step::Hold], text(last)].concat(), vec![Step::Close]];
+    let app = upstream().in_turn(scripts).start().await;
+    let site = in_front_of(&app, ONE_SLOT).await;
+    let mut first = site.begin("/first").await;
+    site.settles("app", 1, 0).await;
+    let mut second = site.begin("/second").await;
+    eventually("a wait of 500 ms", async || {
+        (site.pool("app").await["oldest_wait_ms"].as_u64()? >= 500).then_some(())
+    })
+    .await;
+    app.release(1);
+    first.answer().await.assert_ok("ok");
+    second.answer().await.assert_ok("ok");
+    let line = site.access("/second").await;
+    assert_eq!(line["attempts"], 2, "{line}");
+    let counted = &site.pool("app").await["times"]["queue_wait"];
+    let of = |name: &str| counted[name].as_f64().unwrap();
+    let sum = of("count") * of("mean_us") / 1000.0;
+    assert!(sum < 1.5 * line["queue_wait_ms"].as_f64().unwrap(), "{counted} {line}");
+}
+
+#[tokio::test]
 async fn when_no_member_is_reachable_the_client_gets_a_refusal_in_time() {
     let site = site("pools.app.queue.timeout = '300ms'").with_member("app", &no_upstream()).start().await;
     let mut client = site.connect().await;
