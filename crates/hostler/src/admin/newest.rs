@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 /// One worker of each number, the one with the highest generation: while a worker is replaced, the status lists both. A successor that waits for
-/// its first start has generation 0, so the old worker is picked until then. `place` returns the number and the generation.
-pub fn newest<'a, W: 'a>(
+/// its first start has generation 0, so the old worker is picked until then. `place` returns the number and the generation, perhaps with
+/// something that counts more.
+pub fn newest<'a, W: 'a, G: Ord>(
     workers: impl IntoIterator<Item = &'a W>,
-    place: impl Fn(&W) -> (usize, u64),
+    place: impl Fn(&W) -> (usize, G),
 ) -> impl Iterator<Item = &'a W> {
-    let mut newest: BTreeMap<usize, (u64, &W)> = BTreeMap::new();
+    let mut newest: BTreeMap<usize, (G, &W)> = BTreeMap::new();
     for worker in workers {
         let (index, generation) = place(worker);
         if newest.get(&index).is_none_or(|(other, _)| *other < generation) {

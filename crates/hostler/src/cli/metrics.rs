@@ -17,7 +17,7 @@ This page lists all metrics of `GET /metrics` on the admin listener. [Metrics wi
 * A *histogram* has a counter for each upper bound (`_bucket`), the sum of all values (`_sum`) and their number (`_count`). Use `histogram_quantile()`.
 * An *info* has the value 1. Its labels are the information.
 
-While a worker is replaced, two processes have the same number. The metrics with the label `worker` are those of the newer one, from its start on. What the old process
+While a worker is replaced, two processes have the same number. The metrics with the label `worker` are those of the newer one as soon as it gets requests. What the old process
 counts after that is in no metric of workers.
 
 A metric without a value is left out: a pool without workers has no metrics of workers.

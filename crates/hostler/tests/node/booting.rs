@@ -1,6 +1,6 @@
 //! Workers that boot, and workers that never become ready.
 
-use hostler_testkit::{eventually, run, within};
+use hostler_testkit::{client, eventually, run, within};
 use serde_json::{Value, json};
 use tokio::net::UnixDatagram;
 
@@ -52,6 +52,30 @@ async fn an_app_that_never_listens_is_killed_in_time_and_its_last_output_is_logg
     assert!(killed.contains("bind = \"port\""), "the hint: {killed}");
     assert!(killed.contains("connecting to the database"), "the last output: {killed}");
     site.get("/").await.assert_refused(503, "not_started");
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn while_a_new_worker_boots_the_metrics_are_those_of_the_one_that_serves() {
+    let text =
+        "if (require('fs').existsSync(process.env.TEST_FOLDER + '/broken')) setInterval(() => {}, 1000);
+        else require('http').createServer((req, res) => res.end()).listen(3000);";
+    let site = source(text).started().await;
+    for _ in 0..3 {
+        site.get("/").await.assert_status(200);
+    }
+    site.touch("broken");
+    let mut operator = client(site.admin()).await;
+    operator.send("POST /restart HTTP/1.1\r\nHost: localhost\r\nHostler-Command: 1\r\n\r\n").await;
+    eventually("the new worker boots", async || {
+        site.workers().await.iter().any(|worker| worker["generation"] == 2).then_some(())
+    })
+    .await;
+    let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+    for (name, value) in [("requests", "3.0"), ("restarts", "0.0")] {
+        let line = format!("\nhostler_worker_{name}_total{{pool=\"app\",worker=\"1\"}} {value}\n");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
     site.stop().await;
 }
 

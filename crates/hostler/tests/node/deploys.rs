@@ -53,9 +53,9 @@ async fn while_a_worker_is_replaced_the_metrics_have_each_series_once() {
     let held = site.ask("/held");
     site.settles_at(1, 0).await;
     let seen = async {
-        eventually("the old and the new worker", async || {
+        eventually("the new worker beside the old one", async || {
             let workers = site.workers().await;
-            (workers.len() == 2 && workers.iter().any(|worker| worker["state"] == "ready")).then_some(())
+            (workers.len() == 2 && workers.iter().any(|worker| worker["state"] == "retiring")).then_some(())
         })
         .await;
         let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();

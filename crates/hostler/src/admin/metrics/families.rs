@@ -262,13 +262,15 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     collections(out, pools)
 }
 
-/// The newest process of each worker, and the spares, which have the numbers after those of the workers.
+/// The newest process of each worker that is or was in the pool, and the spares, which have the numbers after those of the workers.
 fn processes(pool: &PoolStatus) -> impl Iterator<Item = &WorkerReportView> {
     newest(pool.workers.iter().flatten().chain(&pool.spares), place)
 }
 
-fn place(report: &WorkerReportView) -> (usize, u64) {
-    (report.worker.index, report.worker.generation)
+/// A successor counts once it has joined the pool. If it never does, counters would begin at 0 with it and go back to those of the process that
+/// serves, which Prometheus takes for as many new requests.
+fn place(report: &WorkerReportView) -> (usize, (bool, u64)) {
+    (report.worker.index, (report.worker.member.is_some(), report.worker.generation))
 }
 
 fn delay(report: &WorkerReportView, pick: fn(LoopDelay) -> Duration) -> Option<f64> {
