@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hostler_engine::exchange::CountersView;
+use hostler_engine::gateway::Refusal;
 use hostler_worker::RolloutSnapshot;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -181,6 +183,17 @@ impl LiveHistory {
     }
 }
 
+impl RouteTotals {
+    /// Adds what a route has counted. A client that has left before its answer was not refused.
+    fn add(&mut self, view: &CountersView) {
+        let left = Refusal::ClientLeft.facts().reason;
+        let refused = view.refusals.iter().filter(|(reason, _)| **reason != left).map(|(_, count)| count);
+        self.requests += view.answers.values().sum::<u64>();
+        self.errors += view.answers.get("5xx").copied().unwrap_or_default();
+        self.refused += refused.chain(view.fallbacks.values()).sum::<u64>();
+    }
+}
+
 impl PoolBefore {
     /// What happened to the pool's workers since the last call.
     fn changes(&mut self, source: &PoolSource) -> Vec<String> {
@@ -251,11 +264,7 @@ fn totals(sources: &Sources) -> RouteTotals {
     let registered = sources.registrations.iter().map(|registrations| &registrations.counters);
     let all = routes.iter().map(|route| &route.counters).chain([&sources.unrouted]).chain(registered);
     let mut totals = RouteTotals::default();
-    for view in all.map(|counters| counters.view()) {
-        totals.requests += view.answers.values().sum::<u64>();
-        totals.errors += view.answers.get("5xx").copied().unwrap_or_default();
-        totals.refused += view.refusals.values().chain(view.fallbacks.values()).sum::<u64>();
-    }
+    all.for_each(|counters| totals.add(&counters.view()));
     totals
 }
 
@@ -299,6 +308,18 @@ mod tests {
         assert_eq!(history.rates(totals(1000), now), (f64::INFINITY, [0.0; 3]), "nothing is known yet");
         assert_eq!(history.rates(totals(1500), now + STEP), (5.0, [100.0, 10.0, 0.0]));
         assert_eq!(history.rates(totals(1500), now + 2 * STEP), (5.0, [0.0; 3]));
+    }
+
+    #[test]
+    fn a_client_that_has_left_was_not_refused() {
+        let counters = Counters::default();
+        for (status, reason) in [(499, "client_left"), (503, "queue_full")] {
+            let log_facts = LogFacts { refusal: Some(reason), ..LogFacts::default() };
+            counters.count(RequestKind::new(Scheme::Http, b"GET", status), Duration::ZERO, &log_facts);
+        }
+        let mut totals = RouteTotals::default();
+        totals.add(&counters.view());
+        assert_eq!((totals.requests, totals.errors, totals.refused), (2, 1, 1));
     }
 
     #[test]
