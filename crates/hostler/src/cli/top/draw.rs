@@ -184,8 +184,8 @@ fn flags(pool: &Value) -> String {
 }
 
 fn workers(state: &TopState, page: &mut TopPage<'_>) {
-    let workers = state.workers();
-    let Some(chosen) = state.chosen_worker() else { return };
+    let (pools, workers) = (state.pools(), state.workers());
+    let (Some(pool), Some(chosen)) = (pools.get(state.chosen_pool()), state.chosen_worker()) else { return };
     let width = page.column(16, 90, workers.iter().map(|worker| text(&worker["endpoint"])));
     page.heading(&format!(
         "  {:<width$}{:<13}{:>7}{:>7}{:>6}{:>10}{:>9}  lane",
@@ -211,7 +211,7 @@ fn workers(state: &TopState, page: &mut TopPage<'_>) {
             cut(&name, width - 1),
             cut(state_of, 12),
             format!("{}/{}", worker["in_use"], worker["slots"]),
-            state.worker_rate(worker),
+            state.worker_rate(pool, worker),
             bytes(&worker["memory"]),
             lane(worker),
         );

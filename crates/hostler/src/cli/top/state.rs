@@ -143,7 +143,9 @@ impl TopState {
         let mut workers: Vec<_> = array(&pool[key]).iter().chain(array(&pool["spares"])).collect();
         match self.sort {
             TopSort::Number => {}
-            TopSort::Rate => workers.sort_by(|a, b| self.worker_rate(b).total_cmp(&self.worker_rate(a))),
+            TopSort::Rate => {
+                workers.sort_by(|a, b| self.worker_rate(pool, b).total_cmp(&self.worker_rate(pool, a)))
+            }
             TopSort::Load => workers.sort_by_key(|worker| {
                 std::cmp::Reverse((worker["memory"].as_u64(), worker["in_use"].as_u64()))
             }),
@@ -186,10 +188,10 @@ impl TopState {
         })
     }
 
-    /// How many requests a worker or member got in a second.
-    pub fn worker_rate(&self, worker: &Value) -> f64 {
+    /// How many requests a worker or member of this pool got in a second. Another pool may have the same member with the same number.
+    pub fn worker_rate(&self, pool: &Value, worker: &Value) -> f64 {
         self.rate(requests(worker), |before| {
-            let pools = array(&before["pools"]).iter();
+            let pools = array(&before["pools"]).iter().filter(|earlier| earlier["name"] == pool["name"]);
             let all = pools.flat_map(|pool| ["workers", "members", "spares"].map(|key| array(&pool[key])));
             let same = |other: &&Value| {
                 ["id", "endpoint", "pid", "index", "member"].iter().all(|key| other[*key] == worker[*key])

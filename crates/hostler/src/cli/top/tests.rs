@@ -103,6 +103,20 @@ fn the_arrows_choose_a_pool_and_then_its_worker() {
 }
 
 #[test]
+fn a_member_of_two_pools_has_a_rate_in_each() {
+    let status = |of_web: u64, of_api: u64| {
+        let pool = |name: &str, granted: u64| json!({ "name": name, "members": [{ "id": 1, "endpoint": "10.0.0.1:80", "granted": granted }] });
+        json!({ "pid": 77, "pools": [pool("web", of_web), pool("api", of_api)] })
+    };
+    let (mut state, start) = (TopState::new("127.0.0.1:8081".into(), true), Instant::now());
+    state.take(start, Ok(status(1000, 5000)));
+    state.take(start + Duration::from_secs(2), Ok(status(1100, 5010)));
+    let rates: Vec<_> =
+        state.pools().iter().map(|pool| state.worker_rate(pool, &pool["members"][0])).collect();
+    assert_eq!(rates, [50.0, 5.0]);
+}
+
+#[test]
 fn the_order_changes_by_a_key() {
     let mut state = seen();
     press(&mut state, KeyCode::Char('s'));
