@@ -17,10 +17,12 @@ use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use prost::Message;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long the collector may take for a message.
+/// How long the collector may take for a message, up to the head of its answer.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How long the rest of the answer may take.
+const REST_LIMIT: Duration = Duration::from_secs(1);
 /// A collector cannot make Hostler wait longer: the spans that come meanwhile are lost.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// An answer has a few bytes. More are not read.
@@ -69,21 +71,16 @@ impl Collector {
 
     /// A connection of its own for each message: there is one a second at most, unless there are very many requests.
     pub async fn send(&self, message: Bytes) -> Result<SpansTaken, SendError> {
-        let late = |_| Err(again(&format!("no answer in {TIME_LIMIT:?}")));
-        timeout(TIME_LIMIT, self.try_send(message)).await.unwrap_or_else(late)
-    }
-
-    async fn try_send(&self, message: Bytes) -> Result<SpansTaken, SendError> {
+        let until = Instant::now() + TIME_LIMIT;
         let stream = self.connector.connect(MemberProtocol::Http1, TIME_LIMIT).await;
         let stream = TokioIo::new(stream.map_err(|error| again(&error))?);
         let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| again(&error))?;
-        // Ends with this future, also if the time limit drops it: a collector that reads nothing must not collect connections.
+        // Ends with this future, also if it is dropped: a collector that reads nothing must not collect connections.
         let mut task = JoinSet::new();
         task.spawn(async move { drop(connection.await) });
-        match sender.send_request(self.request(message)).await {
-            Ok(answer) => read(answer).await,
-            Err(error) => Err(again(&error)),
-        }
+        let answered = timeout_at(until, sender.send_request(self.request(message))).await;
+        let late = |_| again(&format!("no answer in {TIME_LIMIT:?}"));
+        read(answered.map_err(late)?.map_err(|error| again(&error))?).await
     }
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
@@ -115,7 +112,8 @@ async fn read(answer: Response<Incoming>) -> Result<SpansTaken, SendError> {
         });
     }
     // Only an answer in the usual form says something. The spans have arrived in any case.
-    let Ok(body) = Limited::new(answer.into_body(), ANSWER_LIMIT).collect().await else {
+    let Ok(Ok(body)) = timeout(REST_LIMIT, Limited::new(answer.into_body(), ANSWER_LIMIT).collect()).await
+    else {
         return Ok(SpansTaken::default());
     };
     let told = ExportTraceServiceResponse::decode(body.to_bytes()).unwrap_or_default().partial_success;
@@ -142,7 +140,25 @@ fn wait(fields: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn spans_have_arrived_also_if_the_answer_that_says_so_has_no_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/v1/traces", listener.local_addr().unwrap()).parse().unwrap();
+        let collector = Collector::new(CollectorAddress { uri, headers: HeaderMap::new(), tls: None });
+        let answering = async {
+            let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+            stream.read_line(&mut String::new()).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n").await.unwrap();
+            stream
+        };
+        let (sent, _open) = tokio::join!(collector.send(Bytes::from_static(b"spans")), answering);
+        assert!(sent.is_ok_and(|taken| taken.rejected == 0));
+    }
 
     #[test]
     fn a_busy_collector_says_how_long_to_wait_up_to_a_limit() {
