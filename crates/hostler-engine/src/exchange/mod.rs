@@ -65,7 +65,7 @@ pub use key_costs::{FairKeyView, KeyCosts, KeyName, KeyWords};
 pub use ledger::{Ledger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
-pub use pending_end::{Death, Ending, LoopWatch, PendingEnd};
+pub use pending_end::{Death, Ending, LoopWatch, PendingEnd, RequestFate};
 pub use recent::{EndedExchange, RecentExchanges};
 pub use request_account::FairCharge;
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
@@ -145,6 +145,8 @@ pub struct Exchange {
     pub is_batch: bool,
     /// A worker has died with a request like this one, and none has been answered since.
     pub is_suspect: bool,
+    /// The worker has answered the request whole, whatever its client got.
+    pub is_answered: bool,
     /// The turn of a suspect: while it lasts, similar requests wait. Dropping it lets the next one go.
     pub turn: Option<Box<dyn Any + Send + Sync>>,
     /// When the gateway first checks whether the answer has begun. None: only at the deadline.
@@ -245,6 +247,7 @@ impl Exchange {
             has_lost_body: false,
             is_batch: false,
             is_suspect: false,
+            is_answered: false,
             turn: None,
             late_check: None,
             longest_pause: None,
@@ -348,12 +351,9 @@ impl Exchange {
         self.route = None;
         self.pending_end = None;
         (self.was_swallowed, self.has_lost_body) = (false, false);
-        self.is_batch = false;
-        self.is_suspect = false;
+        (self.is_batch, self.is_suspect, self.is_answered) = (false, false, false);
         self.turn = None;
-        self.late_check = None;
-        self.longest_pause = None;
-        self.patience = None;
+        (self.late_check, self.longest_pause, self.patience) = (None, None, None);
         self.streams = false;
         self.is_health_check = false;
         self.is_for_others = false;

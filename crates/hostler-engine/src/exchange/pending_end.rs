@@ -58,6 +58,17 @@ pub enum Ending {
     },
 }
 
+/// What became of a request that its worker broke off or still worked on.
+#[derive(Debug)]
+pub enum RequestFate {
+    /// The worker has finished it.
+    Finished,
+    /// The worker has not finished it, and lives.
+    Dropped,
+    /// The worker died with it.
+    Deadly(Death),
+}
+
 /// The death of a worker that had a request.
 #[derive(Debug)]
 pub struct Death {
@@ -143,13 +154,21 @@ impl PendingEnd {
 
     /// The death of the worker, if it died with the request.
     pub async fn death(self) -> Option<Death> {
+        match self.fate().await {
+            RequestFate::Deadly(death) => Some(death),
+            RequestFate::Finished | RequestFate::Dropped => None,
+        }
+    }
+
+    /// Waits for the end of the request.
+    pub async fn fate(self) -> RequestFate {
         // Kept until the end is known.
         let _unfinished = self.unfinished;
         let (at, alone, event_loop, limit) = match self.until {
             Until::BrokenOff { at, alone } => (at, alone, self.event_loop, EXIT_REPORT_LIMIT),
             Until::Finished { ending, .. } => {
                 let (alone, limit) = match ending.await {
-                    Ok(Ending::Whole) => return None,
+                    Ok(Ending::Whole) => return RequestFate::Finished,
                     Ok(Ending::Closed { alone }) => (alone, EXIT_REPORT_LIMIT_AFTER_FIN),
                     Ok(Ending::Lost { alone }) => (alone, EXIT_REPORT_LIMIT),
                     Err(_) => (false, EXIT_REPORT_LIMIT),
@@ -157,8 +176,11 @@ impl PendingEnd {
                 (Instant::now(), alone, None, limit)
             }
         };
-        let cause = reported(&self.exit_watch, event_loop, limit).await?;
-        Some(Death { pid: self.exit_watch.pid(), since: self.since, at, own: cause == ExitCause::Own, alone })
+        let Some(cause) = reported(&self.exit_watch, event_loop, limit).await else {
+            return RequestFate::Dropped;
+        };
+        let (pid, since, own) = (self.exit_watch.pid(), self.since, cause == ExitCause::Own);
+        RequestFate::Deadly(Death { pid, since, at, own, alone })
     }
 }
 

@@ -171,7 +171,7 @@ fn begin(
         return None;
     }
     exchange.log_facts.attempts += 1;
-    exchange.log_facts.member_status = None;
+    (exchange.log_facts.member_status, exchange.is_answered) = (None, false);
     policy.begin(&attempt, exchange);
     if exchange.turn.is_some() {
         target.poison.begin_trial(exchange, lease.sharing());

@@ -25,7 +25,7 @@ use super::poison_settings::PoisonSettings;
 use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects, SuspectsView};
 use super::worker_hold::{WorkerHold, end_within};
-use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd};
+use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd, RequestFate};
 use crate::journal::{Journal, Level};
 use crate::proxy;
 use turn::{Turn, TurnWait, is_on_trial};
@@ -58,6 +58,13 @@ impl Following {
     /// The name of the request for the log. None if `poison.kills` is 0.
     pub fn name(&self) -> Option<Arc<str>> {
         self.identity.as_ref().map(|identity| identity.name().clone())
+    }
+
+    /// The worker has answered the request whole.
+    pub fn answered(self) {
+        if let Some(identity) = &self.identity {
+            self.poison.acquit(&identity.keys);
+        }
     }
 
     /// Waits in a task for the end of the call.
@@ -217,8 +224,8 @@ impl Poison {
         convicted.map_or(Ok(death.own && death.alone), |convicted| Err(Refusal::Poison(convicted)))
     }
 
-    /// An exchange has ended. Follows up the call if it goes on. Ends the suspicion if a worker has answered the request whole. A stored
-    /// response that stands in for a refusal is no answer of a worker.
+    /// An exchange has ended. Follows up the call if it goes on. Ends the suspicion if a worker has answered the request whole, also if its
+    /// client has left. A stored response that stands in for a refusal is no answer of a worker.
     pub(super) fn settle(self: &Arc<Self>, exchange: &mut Exchange) {
         let tried = exchange.turn.take();
         if let Some(pending_end) = self.pending_end(exchange) {
@@ -227,7 +234,7 @@ impl Poison {
         }
         let log_facts = &exchange.log_facts;
         let is_whole = log_facts.refusal.is_none() && log_facts.aborted.is_none();
-        if exchange.is_suspect && log_facts.member_status.is_some() && is_whole {
+        if exchange.is_suspect && (exchange.is_answered || log_facts.member_status.is_some() && is_whole) {
             self.acquit(&self.keyring.keys(exchange));
         }
     }
@@ -295,7 +302,7 @@ impl Poison {
         let mut held = None;
         if suspect_after.is_zero() && pending_end.is_lingering() {
             // At once, before the client gets its refusal: a similar request may follow immediately.
-            let hold = hold_of(may_close, event_loop.as_ref().is_some_and(LoopWatch::waits));
+            let hold = WorkerHold::of(event_loop.as_ref().is_some_and(LoopWatch::waits), may_close);
             self.hold(&identity, hold, since);
             held = Some(hold);
         }
@@ -309,34 +316,39 @@ impl Poison {
                 held = Some(WorkerHold::Waits);
                 poison.release(&identity, WorkerHold::Blocks);
             }
-            let mut dying = pin!(pending_end.death());
+            let mut ended = pin!(pending_end.fate());
             // Answers to similar requests are recorded from then on, because a path that is answered is not closed.
             let may_hold = || {
                 let (now, longest) = (Instant::now(), poison.settings().request_timeout);
                 poison.with(|suspects| suspects.watch(&identity, now + longest, now));
             };
-            let death = match end_within(suspect_after, dying.as_mut(), may_hold).await {
-                Ok(death) => death,
-                Err(_) if held.is_some() => dying.await,
+            let fate = match end_within(suspect_after, ended.as_mut(), may_hold).await {
+                Ok(fate) => fate,
+                Err(_) if held.is_some() => ended.await,
                 Err(_) => {
                     let turns = match event_loop {
                         Some(event_loop) => event_loop.turns().await,
                         None => false,
                     };
                     let until = if turns { since + poison.settings().request_timeout } else { since };
-                    match timeout_at(until, dying.as_mut()).await {
-                        Ok(death) => death,
+                    match timeout_at(until, ended.as_mut()).await {
+                        Ok(fate) => fate,
                         Err(_) => {
-                            let hold = hold_of(may_close, turns);
+                            let hold = WorkerHold::of(turns, may_close);
                             poison.hold(&identity, hold, since);
                             held = Some(hold);
-                            dying.await
+                            ended.await
                         }
                     }
                 }
             };
-            if let Some(death) = &death {
-                poison.record(&identity, death, is_on_trial(tried.as_deref()));
+            match fate {
+                RequestFate::Deadly(death) => {
+                    poison.record(&identity, &death, is_on_trial(tried.as_deref()));
+                }
+                // The end of one that has held its worker says nothing about those that still hold theirs.
+                RequestFate::Finished if held.is_none() => poison.acquit(&identity.keys),
+                RequestFate::Finished | RequestFate::Dropped => {}
             }
             // Only after the end: otherwise another suspect would go to the same worker.
             drop(tried);
@@ -380,13 +392,6 @@ impl Poison {
         self.known.store(suspects.len(), Ordering::Relaxed);
         value
     }
-}
-
-/// How a request holds its worker, whose event loop `turns` or not. One of several in a worker closes nothing: another one may block the
-/// loop. Nor does a batch: the others have the same URL, and mostly the same client, whatever they render. They are tried one at a time, as if
-/// this one waited.
-fn hold_of(may_close: bool, turns: bool) -> WorkerHold {
-    WorkerHold::of(turns || !may_close)
 }
 
 #[cfg(test)]
@@ -435,6 +440,32 @@ mod tests {
         exchange.log_facts.member_status = Some(200);
         poison.settle(&mut exchange);
         assert!(poison.admit(&mut exchange).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_its_client_does_not_take_ends_the_suspicion_too() {
+        let settings = PoisonSettings { kills: 2, keep_off: seconds(60), ..PoisonSettings::OFF };
+        let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
+        let (mut exchange, mut next) = (request("192.0.2.1", ""), request("192.0.2.2", ""));
+        let mut is_suspect = || {
+            assert!(poison.admit(&mut next).is_ok());
+            next.is_suspect
+        };
+        let death = Death { pid: 1, since: Instant::now(), at: Instant::now(), own: true, alone: true };
+        poison.record(&poison.identity(&exchange), &death, false);
+        (exchange.is_suspect, exchange.log_facts.member_status) = (true, Some(200));
+        (exchange.log_facts.refusal, exchange.log_facts.aborted) = (Some("client_left"), Some("client"));
+        poison.settle(&mut exchange);
+        assert!(is_suspect(), "the worker has not finished");
+        exchange.is_answered = true;
+        poison.settle(&mut exchange);
+        assert!(!is_suspect());
+        // A fetch for the cache, whose client has left.
+        let death = Death { pid: 2, ..death };
+        poison.record(&poison.identity(&exchange), &death, false);
+        assert!(is_suspect());
+        poison.following(&mut exchange).answered();
+        assert!(!is_suspect());
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,9 +16,11 @@ pub(super) enum WorkerHold {
 }
 
 impl WorkerHold {
-    /// `turns`: the event loop of the worker turns.
-    pub fn of(turns: bool) -> Self {
-        if turns { Self::Waits } else { Self::Blocks }
+    /// `turns`: the event loop of the worker turns. `may_close` is false for one of several in a worker, because another one may block the
+    /// loop, and for a batch: the others have the same URL, and mostly the same client, whatever they render. Such requests are tried one at
+    /// a time, as if this one waited.
+    pub fn of(turns: bool, may_close: bool) -> Self {
+        if turns || !may_close { Self::Waits } else { Self::Blocks }
     }
 }
 

@@ -102,6 +102,7 @@ impl Call {
             None | Some(StreamEnd::Member) => CallEnding::Whole,
             Some(_) => CallEnding::Unwanted,
         };
+        exchange.is_answered = matches!(how, CallEnding::Whole);
         self.end(how).note(exchange);
         // The next similar request may be tried now: the client may take long to read this answer.
         exchange.turn = None;

@@ -371,3 +371,25 @@ async fn a_client_that_reads_slowly_keeps_no_other_request_from_its_trial() {
     drop(slow);
     site.stop().await;
 }
+
+#[tokio::test]
+async fn a_worker_that_answers_a_client_that_has_left_ends_the_suspicion() {
+    let site = workers(2).started().await;
+    let one_at_a_time = async |count: u64| {
+        eventually("so many are tried one at a time", async || {
+            (site.pool("app").await["suspects"]["one_at_a_time"] == count).then_some(())
+        })
+        .await;
+    };
+    // The path after the first death; the route and the client after the second.
+    for (death, count) in [(1, 1), (2, 3)] {
+        site.get(&format!("/half?{death}")).await.assert_broken();
+        one_at_a_time(count).await;
+    }
+    let client = site.begin("/wait?until=released").await;
+    eventually("the trial begins", async || sent(&site, "/wait").pop()).await;
+    drop(client);
+    site.touch("released");
+    one_at_a_time(1).await;
+    site.stop().await;
+}

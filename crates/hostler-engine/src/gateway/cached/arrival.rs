@@ -188,10 +188,14 @@ impl Arrival {
                 FillOutcome::TooLarge => self.settle_large(),
                 FillOutcome::Whole(body) => {
                     member.finish(lesson);
+                    following.answered();
                     self.keep(&body);
                     return;
                 }
-                FillOutcome::ReadWithoutStoring => return member.finish(lesson),
+                FillOutcome::ReadWithoutStoring => {
+                    following.answered();
+                    return member.finish(lesson);
+                }
                 FillOutcome::Cut(_) => {
                     let error = member.why();
                     return following.follow(member.call.break_off(error).1.pending_end);
