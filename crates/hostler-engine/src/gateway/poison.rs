@@ -142,15 +142,19 @@ impl Poison {
         self.changed.notified()
     }
 
-    /// Whether the request may go on: because it has the turn, or because nothing is against it.
-    pub(super) fn enter(self: &Arc<Self>, exchange: &mut Exchange) -> Result<Admission, Refusal> {
+    /// Whether the request may go on: because it has the turn, or because nothing is against it. `members`: so many does the pool have.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        exchange: &mut Exchange,
+        members: usize,
+    ) -> Result<Admission, Refusal> {
         // Meanwhile a similar request may have been answered, or convicted.
         self.admit(exchange)?;
         if !exchange.is_suspect {
             return Ok(Admission::Free);
         }
         let (keys, crowded) = (self.keyring.keys(exchange), self.settings().crowded);
-        let entry = self.with(|suspects| suspects.enter(&keys, crowded, Instant::now()));
+        let entry = self.with(|suspects| suspects.enter(&keys, crowded, members, Instant::now()));
         if let Admission::Alone(number) = entry {
             let poison = self.clone();
             exchange.turn = Some(Box::new(Turn::new(move || poison.leave(&keys, number))));
@@ -418,11 +422,11 @@ mod tests {
         let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
         let (mut exchange, mut next) = (request("192.0.2.1", ""), request("192.0.2.1", ""));
         poison.hold(&poison.identity(&exchange), WorkerHold::Waits, Instant::now());
-        assert!(matches!(poison.enter(&mut exchange), Ok(Admission::Alone(_))));
+        assert!(matches!(poison.enter(&mut exchange, 9), Ok(Admission::Alone(_))));
         let following = poison.following(&mut exchange);
-        assert!(matches!(poison.enter(&mut next), Ok(Admission::Closed { .. })));
+        assert!(matches!(poison.enter(&mut next, 9), Ok(Admission::Closed { .. })));
         following.follow(None);
-        assert!(matches!(poison.enter(&mut next), Ok(Admission::Alone(_))));
+        assert!(matches!(poison.enter(&mut next, 9), Ok(Admission::Alone(_))));
     }
 
     #[tokio::test]
@@ -477,17 +481,17 @@ mod tests {
         advance(seconds(2)).await;
         let death = Death { pid: 1, since, at: Instant::now(), own: true, alone: true };
         assert!(poison.record(&poison.identity(&exchange), &death, false).is_none());
-        assert!(matches!(poison.enter(&mut exchange), Ok(Admission::Alone(_))));
+        assert!(matches!(poison.enter(&mut exchange, 9), Ok(Admission::Alone(_))));
         let (share, shared) = oneshot::channel();
         poison.begin_trial(&exchange, || share.send(()).unwrap());
-        assert!(matches!(poison.enter(&mut next), Ok(Admission::Closed { risky: true })));
+        assert!(matches!(poison.enter(&mut next, 9), Ok(Admission::Closed { risky: true })));
         assert!(is_on_trial(exchange.turn.as_deref()));
         let began = Instant::now();
         shared.await.unwrap();
         let lasted = began.elapsed();
         assert!((seconds(4)..seconds(5)).contains(&lasted), "half as long again, and a second: {lasted:?}");
         assert!(!is_on_trial(exchange.turn.as_deref()));
-        assert!(matches!(poison.enter(&mut next), Ok(Admission::Alone(_))));
+        assert!(matches!(poison.enter(&mut next, 9), Ok(Admission::Alone(_))));
     }
 
     #[tokio::test(start_paused = true)]

@@ -75,8 +75,8 @@ impl Suspects {
         standing
     }
 
-    /// A similar request asks for a worker. `crowded`: workers have several requests at once.
-    pub fn enter(&mut self, keys: &Keys, crowded: bool, now: Instant) -> Admission {
+    /// A similar request asks for a worker. `crowded`: workers have several requests at once. `members`: so many does the pool have.
+    pub fn enter(&mut self, keys: &Keys, crowded: bool, members: usize, now: Instant) -> Admission {
         let suspects = || with_own(keys).filter_map(|key| self.by_key.get(&key));
         let is_url_trial = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.deaths.total > 0);
         let watched = || suspects().filter(|suspect| suspect.is_gated());
@@ -84,7 +84,7 @@ impl Suspects {
             return Admission::Free;
         }
         let client = keys[IdentityKind::Client as usize];
-        if watched().any(|suspect| suspect.is_closed(client) || is_taken(suspect.turn, now)) {
+        if watched().any(|suspect| suspect.is_closed(client, members, now) || is_taken(suspect.turn, now)) {
             return Admission::Closed { risky: true };
         }
         if is_url_trial && is_taken(self.url_turn, now) {
@@ -366,10 +366,10 @@ impl Suspect {
         self.held.since().is_some_and(|since| self.answered.is_none_or(|answered| answered < since))
     }
 
-    /// Whether no request of this client is let in: the next one would block one more worker. A route still lets one in at a time, because
-    /// innocent requests use it too.
-    fn is_closed(&self, client: u64) -> bool {
-        self.kind != IdentityKind::Route && self.is_held() && self.held.closes_for(client)
+    /// Whether no request of this client is let in: the next one would block one more worker, or could block the last one. A route still
+    /// lets one in at a time, because innocent requests use it too.
+    fn is_closed(&self, client: u64, members: usize, now: Instant) -> bool {
+        self.kind != IdentityKind::Route && self.is_held() && self.held.closes_for(client, members, now)
     }
 
     /// Whether the suspect is still remembered. An expired conviction becomes a parole.

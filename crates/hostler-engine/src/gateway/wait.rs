@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hostler_dispatch::{Claim, Lease, MemberId, MemberPreference, Priority, Ticket, WorkKind};
 use tokio::sync::futures::Notified;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::hints::EarlyHints;
 use super::refusal::Refusal;
@@ -196,16 +196,16 @@ impl<'a> QueueWait<'a> {
         client: &mut D,
         asked: Instant,
     ) -> Result<(), Refusal> {
-        let poison = &self.target.poison;
+        let PoolTarget { poison, pool, .. } = self.target;
         exchange.turn = None;
-        let Admission::Closed { .. } = poison.enter(exchange)? else { return Ok(()) };
+        let Admission::Closed { .. } = poison.enter(exchange, pool.members())? else { return Ok(()) };
         let place = poison.take_place();
         // Half of the time is for the turn, the rest for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {
             // Before the check, so that a change after it is not missed.
             let changed = place.as_ref().filter(|place| place.is_woken()).map(|_| poison.changed());
-            let Admission::Closed { risky } = poison.enter(exchange)? else { return Ok(()) };
+            let Admission::Closed { risky } = poison.enter(exchange, pool.members())? else { return Ok(()) };
             if risky && place.is_none() {
                 return Err(poison.refuse());
             }
@@ -301,10 +301,11 @@ pub(super) fn charge(lease: &mut Lease<Endpoint>, target: &PoolTarget, exchange:
 }
 
 /// Waits for a change, and not beyond `until`. None as `changed`: only for a moment. Too many requests wait to wake each at every change.
+/// Without a limit, each looks from time to time: that a member joins is no change.
 async fn until_changed(changed: Option<Notified<'_>>, until: Option<Instant>) {
     match (changed, until) {
         (Some(changed), Some(until)) => drop(timeout_at(until, changed).await),
-        (Some(changed), None) => changed.await,
+        (Some(changed), None) => drop(timeout(LOOK_PAUSE, changed).await),
         (None, _) => sleep(LOOK_PAUSE).await,
     }
 }

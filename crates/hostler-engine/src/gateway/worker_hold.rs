@@ -6,6 +6,10 @@ use std::time::Duration;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
+/// The last worker that serves is kept from a path for this long at most. It is the default of `hang_timeout`: where that is longer, requests
+/// may be meant to compute for long.
+const KEEPS_LAST: Duration = Duration::from_secs(60);
+
 /// How a request holds its worker for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerHold {
@@ -55,9 +59,17 @@ impl HeldWorkers {
     }
 
     /// Whether the next similar request of this client would probably block one more worker: one of its own blocks a worker, or those of
-    /// several clients do.
-    pub fn closes_for(&self, client: u64) -> bool {
-        self.blocked_by.contains(&client) || self.blocked_by.windows(2).any(|two| two[0] != two[1])
+    /// several clients do. Or whether it could block the last of the pool's `members` that serves: each request here blocks another one.
+    pub fn closes_for(&self, client: u64, members: usize, now: Instant) -> bool {
+        self.blocked_by.contains(&client)
+            || self.blocked_by.windows(2).any(|two| two[0] != two[1])
+            || self.leaves_one_at_most(members, now)
+    }
+
+    /// Whether workers are blocked, and one of these members serves at most. A pool of one has no other to keep.
+    fn leaves_one_at_most(&self, members: usize, now: Instant) -> bool {
+        let is_new = self.last.is_some_and(|last| now.saturating_duration_since(last) < KEEPS_LAST);
+        is_new && !self.blocked_by.is_empty() && members > 1 && members <= self.blocked_by.len() + 1
     }
 
     /// When the last of the requests that hold workers was sent. None: no worker is held.

@@ -63,7 +63,7 @@ impl Court {
 
     fn enters(&mut self, of: &RequestIdentity, second: u64) -> Result<Option<u64>, bool> {
         let now = self.at(second);
-        match self.suspects.enter(&of.keys, false, now) {
+        match self.suspects.enter(&of.keys, false, 9, now) {
             Admission::Free => Ok(None),
             Admission::Alone(number) => Ok(Some(number)),
             Admission::Closed { risky } => Err(risky),
@@ -236,6 +236,34 @@ async fn a_client_that_blocks_workers_closes_their_path_for_no_other_until_that_
     assert_eq!(court.enters(&third, 60), Err(true), "requests of two clients block workers");
     court.suspects.release(&second.keys, WorkerHold::Blocks);
     assert!(court.enters(&third, 61).unwrap().is_some(), "in its turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_of_a_path_that_blocks_a_worker_gets_the_last_one_that_serves() {
+    let mut court = Court::new();
+    let [bad, worse, other] = [7, 7, 8].map(|client| request(client, 1, client));
+    let is_let_in_at = |court: &mut Court, of: &RequestIdentity, members, second| {
+        let now = court.at(second);
+        match court.suspects.enter(&of.keys, false, members, now) {
+            Admission::Closed { .. } => return false,
+            Admission::Alone(number) => court.suspects.leave(&of.keys, number),
+            Admission::Free => {}
+        }
+        true
+    };
+    let is_let_in = |court: &mut Court, of: &RequestIdentity, members| is_let_in_at(court, of, members, 30);
+    court.suspects.hold(&bad, WorkerHold::Blocks, court.at(0), court.at(90), court.at(30));
+    assert_eq!([2, 3].map(|members| is_let_in(&mut court, &other, members)), [false, true]);
+    assert!(is_let_in(&mut court, &other, 1), "a pool of one has no other to keep");
+    assert!(is_let_in(&mut court, &single(9), 2), "requests of other paths go on");
+    court.suspects.hold(&worse, WorkerHold::Blocks, court.at(1), court.at(90), court.at(30));
+    assert_eq!([3, 4].map(|members| is_let_in(&mut court, &other, members)), [false, true]);
+    assert!(is_let_in(&mut court, &single(9), 3), "also of the same route, one at a time");
+    assert_eq!([60, 61].map(|second| is_let_in_at(&mut court, &other, 3, second)), [false, true], "a minute");
+    for held in [&bad, &worse] {
+        court.suspects.release(&held.keys, WorkerHold::Blocks);
+    }
+    assert!(is_let_in(&mut court, &other, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use tokio::time::sleep_until;
 
 use super::*;
 use crate::exchange::{Death, NoClient};
-use crate::gateway::tests::{exchange, journal, seconds, target};
+use crate::gateway::tests::{exchange, journal, request, seconds, target};
 use crate::gateway::worker_hold::WorkerHold;
 use crate::gateway::{Poison, PoisonSettings};
 
@@ -133,7 +133,7 @@ async fn beyond_a_thousand_that_wait_only_requests_that_may_have_killed_are_refu
     let mut trial = exchange();
     let death = |pid, alone| Death { pid, since: Instant::now(), at: Instant::now(), own: true, alone };
     poison.record(&poison.identity(&trial), &death(1, false), false);
-    assert!(matches!(poison.enter(&mut trial), Ok(Admission::Alone(_))));
+    assert!(matches!(poison.enter(&mut trial, 9), Ok(Admission::Alone(_))));
     let places: Vec<_> = from_fn(|| poison.take_place()).collect();
     assert_eq!(places.len(), 1000);
     let turn = async || {
@@ -155,7 +155,7 @@ async fn a_request_behind_a_hundred_that_wait_gets_its_turn_too() {
     let (target, mut trial, mut exchange) = (target(), exchange(), exchange());
     let poison = &target.poison;
     poison.hold(&poison.identity(&trial), WorkerHold::Waits, Instant::now());
-    assert!(matches!(poison.enter(&mut trial), Ok(Admission::Alone(_))));
+    assert!(matches!(poison.enter(&mut trial, 9), Ok(Admission::Alone(_))));
     let _places: Vec<_> = (0..100).map(|_| poison.take_place()).collect();
     let (turn, began) = (trial.turn.take(), Instant::now());
     tokio::spawn(async move {
@@ -165,6 +165,29 @@ async fn a_request_behind_a_hundred_that_wait_gets_its_turn_too() {
     exchange.is_suspect = true;
     let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
     queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
+    assert!(exchange.turn.is_some() && (seconds(3)..seconds(4)).contains(&began.elapsed()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_could_block_the_last_member_waits_until_another_joins() {
+    let target = target();
+    let join = || {
+        let nowhere = Address::Unix("/nowhere".into());
+        target.pool.join(Endpoint::new(nowhere.into(), "1".into(), target.meter.clone(), 1, None), 1)
+    };
+    let _members = [join(), join()];
+    let (blocking, mut exchange) = (request("192.0.2.1", ""), request("192.0.2.2", ""));
+    target.poison.hold(&target.poison.identity(&blocking), WorkerHold::Blocks, Instant::now());
+    exchange.is_suspect = true;
+    let began = Instant::now();
+    let spare = async {
+        sleep_until(began + seconds(3)).await;
+        join()
+    };
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    let turn = queue_wait.turn(&mut exchange, &mut NoClient);
+    let (_spare, outcome) = tokio::join!(spare, turn);
+    outcome.unwrap();
     assert!(exchange.turn.is_some() && (seconds(3)..seconds(4)).contains(&began.elapsed()));
 }
 
