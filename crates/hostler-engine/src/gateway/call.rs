@@ -15,7 +15,7 @@ use super::retry::{Attempt, FailedAttempt, NextAttempt, RetryPolicy};
 use super::sticky::Stay;
 use super::target::{PoolTarget, Route};
 use super::wait::{self, QueueWait, WaitBudget};
-use crate::exchange::{Downstream, Exchange};
+use crate::exchange::{Downstream, Exchange, LoopWatch};
 use crate::proxy::{self, CallBox, Endpoint, Failure};
 
 /// How often a request may be sent if workers close the connection without a response. If workers die, `poison` ends it earlier. A second
@@ -174,7 +174,7 @@ fn begin(
     (exchange.log_facts.member_status, exchange.is_answered) = (None, false);
     policy.begin(&attempt, exchange);
     if exchange.turn.is_some() {
-        target.poison.begin_trial(exchange, lease.sharing());
+        target.poison.begin_trial(exchange, lease.clock().map(LoopWatch::new), lease.sharing());
     }
     Some((lease.member(), lease))
 }

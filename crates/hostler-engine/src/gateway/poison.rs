@@ -28,7 +28,7 @@ use super::worker_hold::{WorkerHold, end_within};
 use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd, RequestFate};
 use crate::journal::{Journal, Level};
 use crate::proxy;
-use turn::{Turn, TurnWait, is_on_trial};
+use turn::{Turn, TurnWait, as_turn, is_on_trial};
 
 pub struct Poison {
     pool: Arc<str>,
@@ -70,8 +70,7 @@ impl Following {
     /// Waits in a task for the end of the call.
     pub fn follow(self, pending_end: Option<PendingEnd>) {
         if let (Some(identity), Some(pending_end)) = (self.identity, pending_end) {
-            let suspect_after = self.poison.settings().suspect_after;
-            self.poison.follow_up(identity, pending_end, self.tried, suspect_after);
+            self.poison.follow_up(identity, pending_end, self.tried, self.poison.settings().suspect_after);
         }
     }
 }
@@ -162,14 +161,17 @@ impl Poison {
         Ok(entry)
     }
 
-    /// The request has got its slot. If it is on trial, its turn ends when it has run for longer than those over which workers died: the
-    /// answers of innocent ones may take long. Then `share` gives its worker to other requests too.
-    pub(super) fn begin_trial(&self, exchange: &Exchange, share: impl FnOnce() + Send + 'static) {
-        let turn = exchange.turn.as_deref().and_then(|turn| turn.downcast_ref::<Arc<Turn>>());
-        if let Some(turn) = turn {
-            let keys = self.keyring.keys(exchange);
-            turn.end_after(self.with(|suspects| suspects.begin_trial(&keys)), share);
-        }
+    /// The request has got its slot. If it is on trial, its turn ends when it has run for longer than those over which workers died, or
+    /// the `event_loop` of its worker turns: the answers of innocent ones may take long. Then `share` gives its worker to other requests.
+    pub(super) fn begin_trial(
+        &self,
+        exchange: &Exchange,
+        event_loop: Option<LoopWatch>,
+        share: impl FnOnce() + Send + 'static,
+    ) {
+        let Some(turn) = as_turn(exchange.turn.as_deref()) else { return };
+        let keys = self.keyring.keys(exchange);
+        turn.end_after(self.with(|suspects| suspects.begin_trial(&keys)), event_loop, share);
     }
 
     /// The turn of a suspect is over.
@@ -365,9 +367,8 @@ impl Poison {
 
     /// A worker that got a similar request at `since` does not finish.
     pub(super) fn hold(&self, identity: &RequestIdentity, hold: WorkerHold, since: Instant) {
-        let now = Instant::now();
-        let PoisonSettings { keep_off, suspect_after, .. } = self.settings();
-        let until = now + keep_off.max(suspect_after);
+        let (now, settings) = (Instant::now(), self.settings());
+        let until = now + settings.keep_off.max(settings.suspect_after);
         self.with(|suspects| suspects.hold(identity, hold, since, until, now));
     }
 
@@ -384,8 +385,7 @@ impl Poison {
         let verdicts = self.with(|suspects| suspects.record(identity, death, tried, rule, Instant::now()));
         self.convicted.fetch_add(verdicts.len() as u64, Ordering::Relaxed);
         for (name, convicted) in &verdicts {
-            let pool = &self.pool;
-            self.journal.event(Level::Warn, &format!("{pool}: poison request {name}: {convicted}"));
+            self.journal.event(Level::Warn, &format!("{}: poison request {name}: {convicted}", self.pool));
         }
         verdicts.into_iter().next().map(|(_, convicted)| convicted)
     }
@@ -400,6 +400,9 @@ impl Poison {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use hostler_dispatch::{CpuClock, CpuReading};
     use tokio::sync::oneshot;
     use tokio::time::advance;
 
@@ -483,7 +486,7 @@ mod tests {
         assert!(poison.record(&poison.identity(&exchange), &death, false).is_none());
         assert!(matches!(poison.enter(&mut exchange, 9), Ok(Admission::Alone(_))));
         let (share, shared) = oneshot::channel();
-        poison.begin_trial(&exchange, || share.send(()).unwrap());
+        poison.begin_trial(&exchange, None, || share.send(()).unwrap());
         assert!(matches!(poison.enter(&mut next, 9), Ok(Admission::Closed { risky: true })));
         assert!(is_on_trial(exchange.turn.as_deref()));
         let began = Instant::now();
@@ -492,6 +495,40 @@ mod tests {
         assert!((seconds(4)..seconds(5)).contains(&lasted), "half as long again, and a second: {lasted:?}");
         assert!(!is_on_trial(exchange.turn.as_deref()));
         assert!(matches!(poison.enter(&mut next, 9), Ok(Admission::Alone(_))));
+    }
+
+    /// A main thread that waits for events, or does not.
+    #[derive(Default)]
+    struct TrialThread(AtomicBool);
+
+    impl CpuClock for TrialThread {
+        fn read(&self) -> Option<CpuReading> {
+            None
+        }
+
+        fn waits(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beside_a_blocked_worker_a_trial_ends_soon_if_the_event_loop_of_its_worker_turns() {
+        let settings = PoisonSettings { kills: 2, keep_off: seconds(60), ..PoisonSettings::OFF };
+        let poison = Arc::new(Poison::new("app".into(), settings, journal(), None));
+        let (blocking, mut exchange) = (request("192.0.2.1", ""), request("192.0.2.2", ""));
+        poison.hold(&poison.identity(&blocking), WorkerHold::Blocks, Instant::now());
+        let thread = Arc::new(TrialThread::default());
+        for (waits, least) in [(true, 4), (false, 60)] {
+            thread.0.store(waits, Ordering::Relaxed);
+            assert!(matches!(poison.enter(&mut exchange, 9), Ok(Admission::Alone(_))));
+            let (share, shared) = oneshot::channel();
+            let began = Instant::now();
+            poison.begin_trial(&exchange, Some(LoopWatch::new(thread.clone())), || share.send(()).unwrap());
+            shared.await.unwrap();
+            let lasted = began.elapsed();
+            assert!((seconds(least)..seconds(least + 1)).contains(&lasted), "{lasted:?}");
+            exchange.turn = None;
+        }
     }
 
     #[tokio::test(start_paused = true)]

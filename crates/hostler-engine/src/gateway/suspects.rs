@@ -14,7 +14,7 @@ use super::death_count::DeathCount;
 use super::identity::{IdentityKind, Keys, RequestIdentity, own_keys, with_own};
 use super::worker_hold::{HeldWorkers, WorkerHold};
 use crate::exchange::Death;
-use trial_turn::{MAX_TURN, TrialTurn, is_taken, trial_time};
+use trial_turn::{MAX_TURN, SHOWS_BLOCK, TrialTurn, is_taken, trial_time};
 
 pub(super) use words::{Admission, Rule, SuspectStanding};
 pub use words::{Convicted, KeptOff, SuspectsView};
@@ -120,18 +120,20 @@ impl Suspects {
         }
     }
 
-    /// A similar request has got its slot. Returns how long it is on trial.
-    pub fn begin_trial(&mut self, keys: &Keys) -> Duration {
-        let mut time = Duration::ZERO;
+    /// A similar request has got its slot. Returns how long its trial lasts if the event loop of its worker turns, and if it does not.
+    pub fn begin_trial(&mut self, keys: &Keys) -> (Duration, Duration) {
+        let (mut least, mut most) = (Duration::ZERO, Duration::ZERO);
         for key in with_own(keys) {
             if let Some(suspect) = self.by_key.get_mut(&key)
                 && (suspect.is_gated() || suspect.kind == IdentityKind::Request)
             {
-                time = time.max(suspect.trial_time());
+                let time = suspect.trial_time();
+                least = least.max(time);
+                most = most.max(if suspect.is_held() { MAX_TURN } else { time });
                 suspect.trials += 1;
             }
         }
-        time
+        (least, most)
     }
 
     /// A request takes long: until `until`, the time of each answer to a similar request is recorded.
@@ -358,7 +360,11 @@ impl Suspect {
 
     /// While a worker is held, a trial must show whether the next request holds one too.
     fn trial_time(&self) -> Duration {
-        if self.is_held() { MAX_TURN } else { trial_time(self.slowest, self.trials) }
+        match self.is_held() {
+            true if self.held.some_wait() => MAX_TURN,
+            true => trial_time(self.slowest.max(SHOWS_BLOCK), self.trials),
+            false => trial_time(self.slowest, self.trials),
+        }
     }
 
     /// A similar request holds a worker, and none that was sent later was answered.

@@ -58,6 +58,11 @@ impl HeldWorkers {
         }
     }
 
+    /// Whether a request does not block the event loop of the worker that it holds.
+    pub fn some_wait(&self) -> bool {
+        self.all > self.blocked_by.len()
+    }
+
     /// Whether the next similar request of this client would probably block one more worker: one of its own blocks a worker, or those of
     /// several clients do. Or whether it could block the last of the pool's `members` that serves: each request here blocks another one.
     pub fn closes_for(&self, client: u64, members: usize, now: Instant) -> bool {

@@ -1,11 +1,14 @@
-//! The turn of a suspect: while it lasts, similar requests wait. Knows no requests and no workers.
+//! The turn of a suspect: while it lasts, similar requests wait. Knows no requests.
 
 use std::any::Any;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::exchange::LoopWatch;
 
 /// How many requests may wait for their turn.
 const MAX_WAITING: usize = 1000;
@@ -24,11 +27,23 @@ impl Turn {
         Arc::new(Self { end: Box::new(end), is_over: AtomicBool::new(false) })
     }
 
-    /// Ends the turn after this time, if it lasts so long. Then calls `share`.
-    pub fn end_after(self: &Arc<Self>, time: Duration, share: impl FnOnce() + Send + 'static) {
-        let (turn, until) = (Arc::downgrade(self), Instant::now() + time);
+    /// Ends the turn after `least`, if it lasts so long, but goes on up to `most` until the event loop of its worker is seen to turn. Then
+    /// calls `share`.
+    pub fn end_after(
+        self: &Arc<Self>,
+        (least, most): (Duration, Duration),
+        event_loop: Option<LoopWatch>,
+        share: impl FnOnce() + Send + 'static,
+    ) {
+        let (turn, began) = (Arc::downgrade(self), Instant::now());
         tokio::spawn(async move {
-            sleep_until(until).await;
+            sleep_until(began + least).await;
+            let turns = async {
+                let Some(event_loop) = event_loop else { return pending().await };
+                while turn.strong_count() > 0 && !event_loop.turns().await {}
+            };
+            // An error: it does not turn, or nothing tells.
+            let _ = timeout_at(began + most, turns).await;
             if let Some(turn) = turn.upgrade() {
                 turn.is_over.store(true, Ordering::Relaxed);
                 (turn.end)();
@@ -68,6 +83,11 @@ impl Drop for TurnWait<'_> {
     fn drop(&mut self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// The turn of a request on trial. None if it has none, or if it is the turn of a stream, which ends by itself.
+pub(super) fn as_turn(turn: Option<&(dyn Any + Send + Sync)>) -> Option<&Arc<Turn>> {
+    turn?.downcast_ref()
 }
 
 /// Whether the request with this turn is on trial, so that similar requests wait and its worker has no other.

@@ -150,7 +150,7 @@ async fn different_urls_of_one_path_are_admitted_one_at_a_time_until_the_path_is
 async fn a_trial_lasts_half_as_long_again_as_the_slowest_death_and_a_minute_beside_a_held_worker() {
     let mut court = Court::new();
     let [bad, next] = [1, 2].map(|url| request(url, 1, url));
-    let tried = |court: &mut Court, of: &RequestIdentity| court.suspects.begin_trial(&of.keys).as_secs();
+    let tried = |court: &mut Court, of: &RequestIdentity| court.suspects.begin_trial(&of.keys).0.as_secs();
     court.death(&bad, 10, (0, 4), Alone);
     assert_eq!(tried(&mut court, &next), 7);
     court.death(&request(3, 1, 3), 11, (4, 6), Alone);

@@ -7,6 +7,8 @@ use tokio::time::Instant;
 /// A trial keeps similar requests waiting no longer than this. If the request is still in progress then, its answer takes long or it counts
 /// as held.
 pub(super) const MAX_TURN: Duration = Duration::from_secs(60);
+/// A request that blocks the event loop of its worker mostly does so within this time.
+pub(super) const SHOWS_BLOCK: Duration = Duration::from_secs(2);
 /// A trial lasts at least this long.
 const MARGIN: Duration = Duration::from_secs(1);
 
