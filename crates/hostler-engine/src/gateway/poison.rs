@@ -20,7 +20,7 @@ use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::death_count::DeathCount;
-use super::identity::{Keyring, Keys, RequestIdentity};
+use super::identity::{IdentityKind, Keyring, Keys, RequestIdentity};
 use super::poison_settings::PoisonSettings;
 use super::refusal::Refusal;
 use super::suspects::{Admission, Convicted, KeptOff, Rule, SuspectStanding, Suspects, SuspectsView};
@@ -28,7 +28,7 @@ use super::worker_hold::{WorkerHold, end_within};
 use crate::exchange::{Death, Exchange, LoopWatch, PendingEnd, RequestFate};
 use crate::journal::{Journal, Level};
 use crate::proxy;
-use turn::{Turn, TurnWait, as_turn, is_on_trial};
+use turn::{Turn, TurnLine, TurnWait, as_turn, is_on_trial};
 
 pub struct Poison {
     pool: Arc<str>,
@@ -40,7 +40,7 @@ pub struct Poison {
     suspects: Mutex<Suspects>,
     /// Notified when a turn or a suspicion has ended.
     changed: Notify,
-    waiting: AtomicUsize,
+    waiting: TurnLine,
     refused: Arc<AtomicU64>,
     convicted: Arc<AtomicU64>,
 }
@@ -87,7 +87,7 @@ impl Poison {
             known: AtomicUsize::new(0),
             suspects: Mutex::default(),
             changed: Notify::new(),
-            waiting: AtomicUsize::new(0),
+            waiting: TurnLine::default(),
             refused: before.map(|before| before.refused.clone()).unwrap_or_default(),
             convicted: before.map(|before| before.convicted.clone()).unwrap_or_default(),
         }
@@ -111,7 +111,7 @@ impl Poison {
     pub fn view(&self) -> SuspectsView {
         SuspectsView {
             one_at_a_time: self.with(|suspects| suspects.gated()),
-            waiting: self.waiting.load(Ordering::Relaxed),
+            waiting: self.waiting.len(),
             refused: self.refused.load(Ordering::Relaxed),
             convicted: self.convicted.load(Ordering::Relaxed),
         }
@@ -131,9 +131,9 @@ impl Poison {
         }
     }
 
-    /// A place among the requests that wait for their turn. There are a thousand.
-    pub(super) fn take_place(&self) -> Option<TurnWait<'_>> {
-        TurnWait::begin(&self.waiting)
+    /// A place among the requests that wait for their turn. There are a thousand, and no client gets all.
+    pub(super) fn take_place(&self, exchange: &Exchange) -> Option<TurnWait<'_>> {
+        TurnWait::begin(&self.waiting, self.keyring.keys(exchange)[IdentityKind::Client as usize])
     }
 
     /// Wakes when a turn or a suspicion has ended.

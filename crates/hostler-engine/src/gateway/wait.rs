@@ -199,7 +199,7 @@ impl<'a> QueueWait<'a> {
         let PoolTarget { poison, pool, .. } = self.target;
         exchange.turn = None;
         let Admission::Closed { .. } = poison.enter(exchange, pool.members())? else { return Ok(()) };
-        let place = poison.take_place();
+        let place = poison.take_place(exchange);
         // Half of the time is for the turn, the rest for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {

@@ -1,9 +1,11 @@
 //! The turn of a suspect: while it lasts, similar requests wait. Knows no requests.
 
 use std::any::Any;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::future::pending;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -59,18 +61,38 @@ impl Drop for Turn {
     }
 }
 
+/// The requests that wait for their turn: how many of each client.
+#[derive(Default)]
+pub(in crate::gateway) struct TurnLine(Mutex<HashMap<u64, usize>>);
+
+impl TurnLine {
+    pub fn len(&self) -> usize {
+        self.lock().values().sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Counts one request that waits for its turn.
 pub(in crate::gateway) struct TurnWait<'a> {
-    waiting: &'a AtomicUsize,
+    line: &'a TurnLine,
+    client: u64,
     is_woken: bool,
 }
 
 impl<'a> TurnWait<'a> {
-    /// None if too many wait.
-    pub fn begin(waiting: &'a AtomicUsize) -> Option<Self> {
-        let before = waiting.fetch_add(1, Ordering::Relaxed);
-        let place = Self { waiting, is_woken: before < MAX_WOKEN };
-        (before < MAX_WAITING).then_some(place)
+    /// None if too many wait, or if this client has as many places as are free: the others get one, too.
+    pub fn begin(line: &'a TurnLine, client: u64) -> Option<Self> {
+        let mut waiting = line.lock();
+        let all: usize = waiting.values().sum();
+        let own = waiting.get(&client).copied().unwrap_or_default();
+        if own >= MAX_WAITING.saturating_sub(all) {
+            return None;
+        }
+        waiting.insert(client, own + 1);
+        Some(Self { line, client, is_woken: all < MAX_WOKEN })
     }
 
     /// Whether the request waits for changes. If not, it looks from time to time.
@@ -81,7 +103,12 @@ impl<'a> TurnWait<'a> {
 
 impl Drop for TurnWait<'_> {
     fn drop(&mut self) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Entry::Occupied(mut own) = self.line.lock().entry(self.client) {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
     }
 }
 

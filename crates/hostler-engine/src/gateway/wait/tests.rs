@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::iter::from_fn;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use hostler_dispatch::OccupancyLimits;
@@ -134,7 +135,12 @@ async fn beyond_a_thousand_that_wait_only_requests_that_may_have_killed_are_refu
     let death = |pid, alone| Death { pid, since: Instant::now(), at: Instant::now(), own: true, alone };
     poison.record(&poison.identity(&trial), &death(1, false), false);
     assert!(matches!(poison.enter(&mut trial, 9), Ok(Admission::Alone(_))));
-    let places: Vec<_> = from_fn(|| poison.take_place()).collect();
+    let mut other = exchange();
+    let place_of = |client: u32| {
+        other.client.ip = Ipv4Addr::from_bits(client).into();
+        poison.take_place(&other)
+    };
+    let places: Vec<_> = (0..).map_while(place_of).collect();
     assert_eq!(places.len(), 1000);
     let turn = async || {
         let (mut exchange, began) = (exchange(), Instant::now());
@@ -150,13 +156,25 @@ async fn beyond_a_thousand_that_wait_only_requests_that_may_have_killed_are_refu
     assert!(matches!(outcome, Err(Refusal::Suspect)) && waited < seconds(1), "{outcome:?} after {waited:?}");
 }
 
+#[tokio::test]
+async fn one_client_does_not_take_all_places_of_requests_that_wait_for_their_turn() {
+    let target = target();
+    let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|client| request(client, ""));
+    let places: Vec<_> = from_fn(|| target.poison.take_place(&one)).collect();
+    assert_eq!((places.len(), target.poison.view().waiting), (500, 500));
+    assert!(target.poison.take_place(&other).is_some());
+    drop(places);
+    assert_eq!(target.poison.view().waiting, 0);
+    assert!(target.poison.take_place(&one).is_some());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_behind_a_hundred_that_wait_gets_its_turn_too() {
     let (target, mut trial, mut exchange) = (target(), exchange(), exchange());
     let poison = &target.poison;
     poison.hold(&poison.identity(&trial), WorkerHold::Waits, Instant::now());
     assert!(matches!(poison.enter(&mut trial, 9), Ok(Admission::Alone(_))));
-    let _places: Vec<_> = (0..100).map(|_| poison.take_place()).collect();
+    let _places: Vec<_> = (0..100).map(|_| poison.take_place(&trial)).collect();
     let (turn, began) = (trial.turn.take(), Instant::now());
     tokio::spawn(async move {
         sleep_until(began + seconds(3)).await;
