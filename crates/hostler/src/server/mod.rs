@@ -124,7 +124,6 @@ async fn serve(
     predecessor: Option<&Predecessor>,
     journal: &Journal,
 ) -> Result<(), StartError> {
-    let mut signals = Signals::new(signals)?;
     let notify = Notify::of(&invocation.load_context.environment);
     let handover = predecessor.map(Predecessor::handover).transpose().map_err(StartError::TakeOver)?;
     let (inherited, mut inheritance) = match &handover {
@@ -138,6 +137,8 @@ async fn serve(
     let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
     let start = (config, invocation, options);
     let running = Arc::new(RunningServer::start(start, listeners, inheritance, journal.clone())?);
+    // Not before: the start reads files, and while their disk hangs, no stop that this process handles would be heard.
+    let mut signals = Signals::new(signals)?;
     if let Err(error) =
         wait_until_allowed_to_begin(&running, (handover.as_deref(), &broken), &mut signals).await
     {

@@ -1,8 +1,13 @@
 //! The stop: accepted requests are finished, no new ones begin, and no wait is endless.
 
-use std::process::{Command, Stdio};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use hostler_testkit::{Site, Step, eventually, held_port, ok, text, try_client, upstream};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::in_front_of;
@@ -137,6 +142,55 @@ async fn a_stop_before_the_first_client_is_in_the_log() {
     let status = eventually("its end", async || hostler.try_wait().unwrap()).await;
     assert!(status.success(), "{status}");
     assert!(told().contains("stopped before it served requests: told to stop"), "{}", told());
+}
+
+/// Starts Hostler with a data file that becomes a named pipe after the configuration was checked: to read it waits, as for a file system that
+/// does not answer. Returns the other end of the pipe. None: Hostler was faster, and has ended because the file is empty.
+async fn started_with_a_silent_file(folder: &Path) -> (Child, Option<File>) {
+    let (data, pipe) = (folder.join("last.txt"), folder.join("pipe"));
+    std::fs::write(folder.join("first.txt"), "text").unwrap();
+    std::fs::write(&data, "").unwrap();
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    // The many files before it are time to put the pipe in its place.
+    let files = "'first.txt', ".repeat(1000);
+    let config = format!(
+        "[server]\nlisten = '127.0.0.1:0'\nadmin = 'off'\n[postal]\ndata = [{files}'last.txt']\n[[routes]]\nmatch = '*'\nrespond = 'ok'\n"
+    );
+    std::fs::write(folder.join("hostler.toml"), config).unwrap();
+    let told = folder.join("told");
+    let mut hostler = Command::new(env!("CARGO_BIN_EXE_hostler"))
+        .arg("start")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(&told).unwrap())
+        .spawn()
+        .unwrap();
+    eventually("the warning about data without a use", async || {
+        std::fs::read_to_string(&told).unwrap().contains("no route has postal").then_some(())
+    })
+    .await;
+    std::fs::rename(&pipe, &data).unwrap();
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let held = eventually("the file to be read", async || {
+        let held = OpenOptions::new().write(true).custom_flags(at_once).open(&data).ok();
+        (held.is_some() || hostler.try_wait().unwrap().is_some()).then_some(held)
+    })
+    .await;
+    (hostler, held)
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_start_whose_files_are_not_read() {
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut hostler, held) = started_with_a_silent_file(folder.path()).await;
+        let Some(_held) = held else { continue };
+        kill_process(Pid::from_child(&hostler), Signal::TERM).unwrap();
+        let status = eventually("its end", async || hostler.try_wait().unwrap()).await;
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()));
+        return;
+    }
 }
 
 #[tokio::test]
