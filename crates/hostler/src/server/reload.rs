@@ -12,7 +12,7 @@ use super::pools::{self, RunningPool};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
 use super::running::{RunningServer, UnlistedPool, log_to, open_log, reopen_log};
 use super::tls::{self, Fresh};
-use super::{boot, cache, fixed, pool_drain, settings};
+use super::{boot, cache, fixed, pool_drain, runtime, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
 
 /// Applies the current configuration. If it has an error, nothing changes.
@@ -92,8 +92,8 @@ async fn in_time<T>(
 /// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
     let invocation = running.invocation.clone();
-    let loaded = tokio::task::spawn_blocking(move || config::load_to_reload(&invocation)).await;
-    loaded.map_err(|error| error.to_string())?.map_err(|errors| errors.to_string())
+    let loaded = runtime::read(move || config::load_to_reload(&invocation)).await?;
+    loaded.map_err(|errors| errors.to_string())
 }
 
 /// `unopened`: why the file of the log could not be opened again.
@@ -175,8 +175,7 @@ async fn lookups(
     let (older, newer, data) = (older.clone(), newer.clone(), running.lookups.load_full());
     let journal = running.journal.clone();
     let opening = move || LookupServices::open(&newer, Some((&older, &data)), &journal);
-    let opened = tokio::task::spawn_blocking(opening).await;
-    opened.map_err(|error| error.to_string())?
+    runtime::read(opening).await?
 }
 
 /// The file of the log if it is another one. Fails if its lines would be lost, or would be where the operator does not look.

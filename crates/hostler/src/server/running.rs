@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -40,6 +40,8 @@ use crate::traces::Tracer;
 
 /// If the end of a time limit is noticed this much too late, Hostler itself did not run.
 const HELD_UP: Duration = Duration::from_secs(1);
+/// The threads that may open files for the log. One whose disk hangs stays, and there are 512 for all blocking work of the control thread.
+static LOG_OPENERS: LazyLock<DiskThreads> = LazyLock::new(|| DiskThreads::new(128));
 
 pub(super) struct RunningServer {
     pub invocation: Invocation,
@@ -304,7 +306,7 @@ async fn open_by(
     open: impl FnOnce() -> io::Result<File> + Send + 'static,
     file: Option<PathBuf>,
 ) -> Result<File, String> {
-    DiskThreads::new(1).run(open).await.map_err(|error| {
+    LOG_OPENERS.clone().run(open).await.map_err(|error| {
         let file = file.map_or("standard output".into(), |file| file.display().to_string());
         format!("log.file: {file} cannot be opened: {error}")
     })

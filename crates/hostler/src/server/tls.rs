@@ -8,9 +8,9 @@ use hostler_config::tls::{
     Terminator,
 };
 use jiff::Timestamp;
-use tokio::task::spawn_blocking;
 
 use super::file_stamp::{FileStamp, file_stamp};
+use super::runtime;
 
 pub(super) struct TlsFiles {
     pub terminator: Arc<Terminator>,
@@ -120,7 +120,7 @@ impl TlsFiles {
 /// Reads all certificates on a blocking thread.
 pub(super) async fn read_again(written: &config::Tls) -> Result<Fresh, String> {
     let written = written.clone();
-    spawn_blocking(move || Fresh::read(written)).await.map_err(|error| error.to_string())
+    runtime::read(move || Fresh::read(written)).await
 }
 
 /// The stamps of all certificates and keys.

@@ -210,6 +210,29 @@ async fn a_reload_whose_files_do_not_answer_fails_in_time_and_holds_up_no_later_
     site.get("/").await.assert_status(204);
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn reloads_whose_files_do_not_answer_leave_few_threads() {
+    const RELOADS: usize = 60;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.upgrade_timeout = '10ms'").await;
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", site.pid())).unwrap().count();
+    let file = site.folder().join("hostler.toml");
+    std::fs::remove_file(&file).unwrap();
+    mknodat(CWD, &file, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let before = threads();
+    for reload in 1..=RELOADS {
+        site.hang_up();
+        eventually("its end", async || {
+            let failed = "reload: the configuration was not read in 10ms";
+            (site.lines().iter().filter(|line| line.contains(failed)).count() >= reload).then_some(())
+        })
+        .await;
+    }
+    let left = threads().saturating_sub(before);
+    assert!(left < RELOADS * 3 / 4, "{left} threads wait for the disk");
+}
+
 #[tokio::test]
 async fn a_renamed_log_file_does_not_wait_for_an_earlier_reload() {
     let app = upstream().start().await;
