@@ -312,17 +312,38 @@ impl Drop for Port {
 
 #[cfg(target_os = "linux")]
 fn limit_open_files(process: u32, soft: u64) {
-    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-    let limit = getrlimit(Resource::Nofile);
+    use rustix::process::{Resource, getrlimit};
+    limit_open_files_to(process, soft, getrlimit(Resource::Nofile).maximum);
+}
+
+#[cfg(target_os = "linux")]
+fn limit_open_files_to(process: u32, soft: u64, hard: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
     if let Some(process) = Pid::from_raw(process.cast_signed()) {
         // The process may have ended already.
-        let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), ..limit });
+        let _ = prlimit(Some(process), Resource::Nofile, Rlimit { current: Some(soft), maximum: hard });
     }
 }
 
 /// Only Linux sets a limit of another process. Elsewhere the process keeps Hostler's own.
 #[cfg(not(target_os = "linux"))]
 fn limit_open_files(_: u32, _: u64) {}
+
+/// Sets the soft limit on open files of a Node process to its hard limit, as Node does at its start. If this thread was held up, it has set the soft
+/// limit only after that.
+#[cfg(target_os = "linux")]
+pub(super) fn raise_open_files(process: u32) {
+    let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).unwrap_or_default();
+    // `Max open files            1024                 4096                 files`
+    let line = limits.lines().find(|line| line.starts_with("Max open files"));
+    if let Some(hard) = line.and_then(|line| line.split_whitespace().nth(4)?.parse().ok()) {
+        limit_open_files_to(process, hard, Some(hard));
+    }
+}
+
+/// Elsewhere Hostler sets no limit of another process.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn raise_open_files(_: u32) {}
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ use tokio::time::sleep;
 
 use super::RunningProcess;
 use super::reach::{REOPENING, is_closed};
+use crate::context::raise_open_files;
 use crate::main_thread::ServingThread;
 use crate::message::{ListenClaim, ToWorker, Via};
 use crate::message_sender::MessageSender;
@@ -98,6 +99,9 @@ impl RunningProcess {
         }
         let listener = Some(claim.pid).filter(|pid| !self.process.is_apart(*pid));
         self.shown_pid.store(listener.unwrap_or(self.process.pid()), Ordering::Relaxed);
+        if listener == Some(self.process.pid()) {
+            raise_open_files(self.process.pid());
+        }
         let is_other_process = std::mem::replace(&mut self.listener, listener) != listener;
         if is_other_process {
             self.other_group = listener.and_then(|pid| self.process.other_group_of(pid));
