@@ -17,8 +17,8 @@ const MOST_UNREAD_NEWS: usize = 64;
 /// A report to the worker task.
 #[derive(Debug)]
 pub(super) enum WorkerNews {
-    /// The worker may boot.
-    Turn(BootTurn),
+    /// The worker may boot. `None`: it has waited long enough for its files, and its boot fails.
+    Turn(Option<BootTurn>),
     /// A process sent a message.
     Said { message: FromWorker, message_sender: MessageSender },
     /// The process that listens has ended. It is not the one that Hostler started.

@@ -2,7 +2,7 @@
 //! starts all workers. Knows no states of workers.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,32 +19,47 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 const HEAD: u64 = 256;
 
 /// Waits until it has a turn and the files have just answered: `look` has returned. While they do not answer, it gives the turn back. It calls
-/// `waits` before it waits for them.
+/// `waits` before it waits for them. Each time that it has waited for `patience`, it asks whether it `gives_up`. `None`: it does.
 pub(super) async fn turn_when_they_answer<T, F: Future<Output = T>>(
     turn: impl Fn() -> F,
     look: impl Fn() + Clone + Send + 'static,
     waits: impl Fn(),
-) -> T {
+    (patience, gives_up): (Duration, impl Fn() -> bool),
+) -> Option<T> {
+    let patience = patience.max(LOOK_TIMEOUT);
     loop {
         let turn = turn().await;
         let look = look.clone();
         // In a task of its own: if the system refuses a thread, only that task panics, and the start goes on.
         let mut looking = tokio::spawn(async move { spawn_blocking(look).await });
         if timeout(LOOK_TIMEOUT, &mut looking).await.is_ok() {
-            return turn;
+            return Some(turn);
         }
         drop(turn);
         waits();
-        let _ = looking.await;
+        while timeout(patience, &mut looking).await.is_err() {
+            if gives_up() {
+                return None;
+            }
+        }
     }
 }
 
 /// For the operator: the start of a worker waits for its files.
 pub(super) fn waits_for(settings: &WorkerSettings) -> String {
+    format!("the start waits, because {}", silent(settings))
+}
+
+/// The start of a worker has waited for its files and was given up.
+pub(super) fn no_answer(settings: &WorkerSettings) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, silent(settings))
+}
+
+fn silent(settings: &WorkerSettings) -> String {
     let folder = settings.cwd.display();
     format!(
-        "the start waits, because a file system does not answer: that of the folder (cwd) {folder}, of the folder in PWD, of the program, of the \
-         compile cache, or of the workers' sockets"
+        "a file system does not answer: that of the folder (cwd) {folder}, of the folder in PWD, of the program, of the compile cache, or of the \
+         workers' sockets"
     )
 }
 
@@ -104,11 +119,12 @@ mod tests {
                 let _ = answers.lock().unwrap().recv();
             },
             move || told.notify_one(),
+            (LOOK_TIMEOUT, || false),
         ));
         waits.notified().await;
         let other = Arc::clone(&gate).try_acquire_owned().expect("another worker may start");
         drop((other, answer));
-        let turn = start.await.unwrap().unwrap();
+        let turn = start.await.unwrap().unwrap().unwrap();
         assert!(gate.try_acquire().is_err(), "it has its turn");
         drop(turn);
     }

@@ -79,13 +79,17 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             async move { context.turn(queue).await }
         };
         let (settings, log) = (self.settings_of_boot(), self.log.clone());
-        let text = start_files::waits_for(&settings);
+        let (text, start_timeout) = (start_files::waits_for(&settings), settings.start_timeout);
         let sockets = self.shared.context.directory();
         let look = move || start_files::look(&settings, &sockets);
         let waits = move || log.warn(text.as_str());
+        // A restart waits for a successor, and its predecessor serves. Any other worker starts as soon as its files answer.
+        let (shared, is_successor) = (Arc::clone(&self.shared), self.life.role() == PoolRole::Successor);
+        let gives_up = move || is_successor && shared.restarting.load(Ordering::Relaxed);
+        let patience = (start_timeout, gives_up);
         self.asking = JoinSet::new();
         self.asking.spawn(async move {
-            let turn = start_files::turn_when_they_answer(turn, look, waits).await;
+            let turn = start_files::turn_when_they_answer(turn, look, waits, patience).await;
             news_sender.send(WorkerNews::Turn(turn)).await;
         });
     }
@@ -127,7 +131,9 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let shared = &self.shared;
         let settings = self.booted_with.clone().unwrap_or_else(|| self.settings_of_boot());
         self.served = false;
-        let started = shared.context.folder(&self.log).and_then(|folder| {
+        let has_files = self.turn.as_ref().ok_or_else(|| start_files::no_answer(&settings));
+        let folder = has_files.and_then(|_| shared.context.folder(&self.log));
+        let started = folder.and_then(|folder| {
             let compile_cache = self.compile_cache(&settings, folder.path());
             let spawn = Spawn {
                 settings: &settings,

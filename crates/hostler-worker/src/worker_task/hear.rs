@@ -158,7 +158,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     pub(super) fn hear(&mut self, news: WorkerNews) -> Option<LifecycleEvent> {
         if let WorkerNews::Turn(turn) = news {
-            self.turn = Some(turn);
+            self.turn = turn;
             self.choose_settings();
             return Some(LifecycleEvent::Turn);
         }

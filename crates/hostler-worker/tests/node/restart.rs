@@ -1,8 +1,14 @@
 //! Rolling restarts, and settings that change while the workers run.
 
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use hostler_worker::{Bind, Reached, RestartError, SettingsChange, Slots, WorkerSettings, WorkerState};
+use hostler_worker::{
+    Bind, CompileCache, Reached, RestartError, SettingsChange, Slots, WorkerSettings, WorkerState,
+};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::Signal;
 use tokio::time::timeout;
 
@@ -320,5 +326,42 @@ async fn a_new_command_waits_for_a_restart_but_a_crashed_worker_boots_with_it() 
     assert_eq!(test_pool.get("/").await, "other");
     assert_eq!(restart(&test_pool).await, Ok(1));
     assert_eq!(test_pool.get("/").await, "other");
+    test_pool.stop().await;
+}
+
+/// A named pipe in the place of the compile cache: to open it waits for its other end, as for a file system that does not answer. It answers when this
+/// value is dropped.
+struct SilentCache(PathBuf);
+
+impl Drop for SilentCache {
+    fn drop(&mut self) {
+        let at_once = OFlags::NONBLOCK.bits().cast_signed();
+        let _ = OpenOptions::new().write(true).custom_flags(at_once).open(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn a_restart_whose_files_do_not_answer_ends_and_the_old_workers_stay() {
+    let cache = tempfile::tempdir().unwrap();
+    let plan = test_pool(&version("old")).with(|settings| {
+        settings.compile_cache = CompileCache::Auto;
+        for name in
+            ["CACHE_DIRECTORY", "NODE_COMPILE_CACHE", "NODE_DISABLE_COMPILE_CACHE", "NODE_V8_COVERAGE"]
+        {
+            settings.env.remove(name);
+        }
+        settings.env.insert("XDG_CACHE_HOME".into(), cache.path().to_str().unwrap().into());
+    });
+    let test_pool = plan.started().await;
+    let of_apps = cache.path().join("hostler/compile-cache");
+    let folder = fs::read_dir(of_apps).unwrap().next().unwrap().unwrap().path();
+    fs::rename(&folder, cache.path().join("aside")).unwrap();
+    mknodat(CWD, &folder, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let _silent = SilentCache(folder);
+    let impatient = WorkerSettings { start_timeout: Duration::from_millis(1), ..test_pool.settings.clone() };
+    assert_eq!(test_pool.workers.update(impatient), SettingsChange::Applied);
+    let error = restart(&test_pool).await.unwrap_err().to_string();
+    assert!(error.contains("did not get ready: a file system does not answer"), "{error}");
+    assert_eq!(test_pool.get("/").await, "old");
     test_pool.stop().await;
 }
