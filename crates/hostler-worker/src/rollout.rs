@@ -196,16 +196,16 @@ impl Plan {
         if planted!(FailedTakesOver) {
             return self.took_over(task);
         }
-        let Some(replacement) = self.replacement.take_if(|replacement| replacement.successor == task) else {
-            return vec![];
-        };
-        self.give_up(replacement, how, now)
+        let replacement = self.replacement.take_if(|replacement| replacement.successor == task);
+        replacement.map(|replacement| self.give_up(replacement, how, now)).unwrap_or_default()
     }
 
     /// The replacement ends without success, and the old worker stays.
     fn give_up(&mut self, replacement: Replacement, how: String, now: Instant) -> Vec<RolloutAction> {
         let worker = replacement.place + 1;
         match replacement.cause {
+            // A worker of an earlier restart says nothing about the code and the settings of the newest one, which replaces all workers.
+            ReplaceCause::Restart if replacement.release < self.release => vec![],
             ReplaceCause::Restart => {
                 // By all restarts that are in progress.
                 let reached = reached(&self.places, self.told + 1);

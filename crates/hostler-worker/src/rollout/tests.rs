@@ -165,8 +165,9 @@ fn a_restart_during_a_restart_joins_it_and_replaces_workers_booted_before() {
 }
 
 #[test]
-fn restarts_that_fail_together_tell_what_the_first_one_has_replaced() {
-    let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).on(RolloutEvent::Restart).ends(5);
+fn a_second_restart_fails_only_by_its_own_worker_and_both_tell_what_the_first_has_replaced() {
+    let pool = pool(3).on(RolloutEvent::Restart).replaced(1, 4).on(RolloutEvent::Restart);
+    let pool = pool.ends(5).does(&[start_worker(6, 2)]).ends(6);
     let error = RestartError::Boot { worker: 2, how: "exit code 3".into(), reached: reached(1, 3, true) };
     assert!(error.has_replaced_some());
     pool.does(&[RolloutAction::Fail(error)]);
