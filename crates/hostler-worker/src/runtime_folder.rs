@@ -103,14 +103,15 @@ impl RuntimeFolder {
         }
     }
 
-    /// Writes the files that are missing or cut off.
+    /// Writes the files that are missing or cut off. Fails only without the preload: workers need no other file, and a disk that is full would stop
+    /// all their starts.
     pub fn restore(&self, files: &KeptFiles) -> io::Result<()> {
         let mark = self.is_locked.then_some((MARK, &[][..]));
         let files = files.iter().map(|(name, text)| (*name, text.as_slice()));
         for (name, text) in mark.into_iter().chain(files) {
             let about = self.path.join(name).symlink_metadata();
             if !about.is_ok_and(|about| about.is_file() && about.len() == text.len() as u64) {
-                self.write(name, text)?;
+                self.write(name, text).or_else(|error| if name == PRELOAD { Err(error) } else { Ok(()) })?;
             }
         }
         Ok(())
@@ -221,6 +222,21 @@ mod tests {
             assert_eq!(fs::read(folder.preload()).unwrap(), b"text");
         }
         assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn only_without_the_preload_can_no_worker_start() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = made(&parent);
+        // As on a full disk, the second one cannot be written.
+        let files: KeptFiles = [(PRELOAD, b"text".to_vec()), ("nowhere/note", b"text".to_vec())].into();
+        fs::remove_file(folder.preload()).unwrap();
+        folder.restore(&files).unwrap();
+        assert!(folder.preload().is_file());
+        fs::remove_file(folder.preload()).unwrap();
+        fs::create_dir(folder.preload()).unwrap();
+        let why = folder.restore(&files).unwrap_err().to_string();
+        assert!(why.contains(&format!("cannot write {}", folder.preload().display())), "{why}");
     }
 
     #[test]
