@@ -62,8 +62,7 @@ pub(super) async fn call_within<D: Downstream>(
             last.take().filter(|_| policy.prefers_last_failure(&no_slot)).unwrap_or(no_slot)
         })?;
         // Only the wait for this slot: those of earlier attempts are counted already.
-        let waited = exchange.timings.queue_wait.saturating_sub(waited_before);
-        target.meter.record_queue_wait(thread, waited);
+        target.meter.record_queue_wait(thread, exchange.timings.queue_wait.saturating_sub(waited_before));
         // While this request waited, a similar one may have been convicted.
         target.poison.admit(exchange)?;
         if let (Some(stay), Some(sticky)) = (&mut stay, &target.sticky) {

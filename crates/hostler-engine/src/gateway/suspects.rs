@@ -108,9 +108,7 @@ impl Suspects {
     /// The turn with this number is over.
     pub fn leave(&mut self, keys: &Keys, number: u64) {
         let ends = |turn: &mut Option<TrialTurn>| {
-            if turn.is_some_and(|turn| turn.number == number) {
-                *turn = None;
-            }
+            turn.take_if(|turn| turn.number == number);
         };
         ends(&mut self.url_turn);
         for key in with_own(keys) {

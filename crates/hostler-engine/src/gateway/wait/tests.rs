@@ -203,7 +203,8 @@ async fn a_request_that_could_block_the_last_member_waits_until_another_joins() 
         join()
     };
     let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
-    let turn = queue_wait.turn(&mut exchange, &mut NoClient);
+    let mut client = NoClient;
+    let turn = queue_wait.turn(&mut exchange, &mut client);
     let (_spare, outcome) = tokio::join!(spare, turn);
     outcome.unwrap();
     assert!(exchange.turn.is_some() && (seconds(3)..seconds(4)).contains(&began.elapsed()));
