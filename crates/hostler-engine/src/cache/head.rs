@@ -91,7 +91,9 @@ pub(super) fn pack(head: &ResponseHead, into: &mut Vec<u8>) {
 /// The head of these bytes. It was within the limits before.
 pub(super) fn unpack(packed: &[u8]) -> Option<ResponseHead> {
     let mut head = ResponseHead::default();
-    let limits = Limits { max_size: usize::MAX, max_fields: usize::MAX };
+    // The parser makes room for as many fields as the limit allows if there are many.
+    let lines = memchr::memchr_iter(b'\n', packed).count();
+    let limits = Limits { max_size: usize::MAX, max_fields: lines };
     head.parse(packed, &limits).ok()?;
     head.fields.shrink_to_fit();
     Some(head)
@@ -127,8 +129,15 @@ mod tests {
 
     fn head(text: &str) -> ResponseHead {
         let mut head = ResponseHead::default();
-        head.parse(text.replace('\n', "\r\n").as_bytes(), &Limits::default()).unwrap();
+        let limits = Limits { max_fields: 1000, ..Limits::default() };
+        head.parse(text.replace('\n', "\r\n").as_bytes(), &limits).unwrap();
         head
+    }
+
+    /// A head with this many fields, whose names begin with `name`.
+    fn long(status: u16, name: char, fields: usize) -> ResponseHead {
+        let lines: String = (0..fields).map(|number| format!("{name}{number}: 1\n")).collect();
+        head(&format!("HTTP/1.1 {status} Fine\n{lines}\n"))
     }
 
     fn lines(head: &ResponseHead) -> String {
@@ -145,6 +154,19 @@ mod tests {
         let stored = stored(&came, &Kept::default(), Moment(0));
         assert_eq!((stored.status, stored.reason()), (203, &b"Fine"[..]));
         assert_eq!(lines(&stored), "A:  1\nAge: 7\nEtag: \"x\"\nDate: Thu, 01 Jan 1970 00:00:00 GMT\n");
+    }
+
+    #[test]
+    fn a_head_with_very_many_fields_is_stored() {
+        let stored = stored(&long(200, 'a', 999), &Kept::default(), Moment(0));
+        assert_eq!(stored.fields.len(), 1000, "with a date");
+        let mut packed = Vec::new();
+        pack(&stored, &mut packed);
+        assert_eq!(lines(&unpack(&packed).unwrap()), lines(&stored));
+
+        // Each is within the default limit.
+        let fresh = freshened(&long(200, 'a', 90), &long(304, 'b', 90));
+        assert_eq!(fresh.fields.len(), 180);
     }
 
     #[test]
