@@ -23,6 +23,10 @@ pub enum Query {
     Ignored,
 }
 
+/// A query with more parameters counts as it was sent. Apps read only so many, such as Express and Koa the first 1000, and count empty ones, too:
+/// if some of those that an app counts were not in the key, a client could choose where the app stops to read.
+const MOST_PARAMETERS: usize = 100;
+
 /// Writes the key of a request into `into`, which is emptied first.
 ///
 /// The key is the host (lower case, without the default port of the scheme), the path, and the part of the query that
@@ -36,9 +40,15 @@ pub fn write_key(query: &Query, secure: bool, host: &[u8], target: &[u8], into: 
     into.extend_from_slice(path);
     match (query, sent.split_first()) {
         (Query::Ignored, _) | (_, None) => {}
+        (Query::Only(names), _) if names.is_empty() => {}
         (Query::AsSent, Some(_)) => into.extend_from_slice(sent),
-        (query, Some((_, sent))) => write_parameters(query, sent, into),
+        (_, Some((_, parameters))) if has_very_many(parameters) => into.extend_from_slice(sent),
+        (query, Some((_, parameters))) => write_parameters(query, parameters, into),
     }
+}
+
+fn has_very_many(parameters: &[u8]) -> bool {
+    parameters.split(|&byte| byte == b'&').nth(MOST_PARAMETERS).is_some()
 }
 
 /// Whether a member sees the same host in `Host` as in the key. `A.test` and `a.test:80` have the key of `a.test`. But a

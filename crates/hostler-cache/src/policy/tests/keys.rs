@@ -76,6 +76,22 @@ fn a_parameter_that_an_app_could_read_as_one_of_the_key_belongs_to_the_key() {
 }
 
 #[test]
+fn a_query_with_very_many_parameters_belongs_to_the_key_as_it_was_sent() {
+    let names = || vec!["q".into()];
+    for query in [Query::Sorted, Query::Only(names()), Query::Without(vec!["x".into()])] {
+        for more in ["&", "x=1&"] {
+            // Express reads the first 1000 parameters, so it would not see this one.
+            let target = format!("/?{}q=1", more.repeat(1000));
+            assert_eq!(key(&query, "a", &target), format!("a{target}"), "{query:?}");
+        }
+        assert_eq!(key(&query, "a", &format!("/?{}q=1", "&".repeat(99))), "a/?q=1", "{query:?}");
+    }
+    for query in [Query::Only(Vec::new()), Query::Ignored] {
+        assert_eq!(key(&query, "a", &format!("/?{}q=1", "&".repeat(1000))), "a/", "{query:?}");
+    }
+}
+
+#[test]
 fn a_purge_url_may_omit_its_scheme() {
     let keys = |url: &str| {
         let keys = keys_of_url(&Query::Sorted, url)?;
