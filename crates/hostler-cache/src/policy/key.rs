@@ -1,6 +1,7 @@
 //! The key of a stored response: host, path and query. Knows no store.
 
 use std::borrow::Cow;
+use std::iter;
 
 use percent_encoding::{CONTROLS, percent_decode, utf8_percent_encode};
 use url::Host;
@@ -15,9 +16,9 @@ pub enum Query {
     /// The whole query with its parameters sorted. Parameters with the same name keep their order.
     Sorted,
     /// Only these parameters, sorted. One that an app could read as one of them belongs to the key, too: with percent-encoded
-    /// letters, or with brackets. Otherwise a client could change what the app reads, but not the key.
+    /// letters, with brackets, or after a semicolon. Otherwise a client could change what the app reads, but not the key.
     Only(Vec<Box<str>>),
-    /// All but these parameters, sorted.
+    /// All but these parameters, sorted. One of these belongs to the key if an app could read another one after a semicolon in it.
     Without(Vec<Box<str>>),
     /// No part.
     Ignored,
@@ -75,10 +76,9 @@ fn write_parameters(query: &Query, sent: &[u8], into: &mut Vec<u8>) {
     let plain_names = plain_names(query, sent);
     let belongs = |parameter: &&[u8]| match query {
         Query::Only(names) => {
-            let name = name_of(parameter);
-            is_one_of(names, name) || could_be_read_as(&plain_names, name)
+            read_names(parameter).any(|name| is_one_of(names, name) || could_be_read_as(&plain_names, name))
         }
-        Query::Without(names) => !is_one_of(names, name_of(parameter)),
+        Query::Without(names) => !read_names(parameter).all(|name| is_one_of(names, name)),
         Query::AsSent | Query::Sorted | Query::Ignored => true,
     };
     let parameters = sent.split(|&byte| byte == b'&').filter(|parameter| !parameter.is_empty());
@@ -92,6 +92,13 @@ fn write_parameters(query: &Query, sent: &[u8], into: &mut Vec<u8>) {
 
 fn name_of(parameter: &[u8]) -> &[u8] {
     parameter.split(|&byte| byte == b'=').next().unwrap_or_default()
+}
+
+/// The name of a parameter, and those that an app reads in it that separates parameters by `;`, too, such as one with Rack 2.
+fn read_names(parameter: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = parameter.contains(&b';').then(|| parameter.split(|&byte| byte == b';'));
+    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    iter::once(parameter).chain(parts).map(name_of)
 }
 
 /// The names in [`plain`] form, each with whether it stands for all names with that beginning. Empty if no name in `sent` needs them.

@@ -76,6 +76,23 @@ fn a_parameter_that_an_app_could_read_as_one_of_the_key_belongs_to_the_key() {
 }
 
 #[test]
+fn a_parameter_after_a_semicolon_belongs_to_the_key_if_it_would_after_an_ampersand() {
+    let only = Query::Only(vec!["q".into(), "a;b".into()]);
+    for parameter in ["x=1;q=2", "x;q=2", "q;x=2", "x=1;%71=2", "x=1;;q[]=2", "a;b=2"] {
+        assert_eq!(key(&only, "a", &format!("/?{parameter}&c")), format!("a/?{parameter}"));
+    }
+    assert_eq!(key(&only, "a", "/?x=1;y=2"), "a/");
+
+    let without = Query::Without(vec!["utm_*".into()]);
+    for parameter in ["utm_x=1;q=2", "utm_x;q=2", "q;utm_x=2", "utm_x=1;q"] {
+        assert_eq!(key(&without, "a", &format!("/?utm_x&{parameter}")), format!("a/?{parameter}"));
+    }
+    for parameter in ["utm_x=1;", "utm_x=1;utm_y=2", "utm_x;utm_y"] {
+        assert_eq!(key(&without, "a", &format!("/?c&{parameter}")), "a/?c", "{parameter}");
+    }
+}
+
+#[test]
 fn a_query_with_very_many_parameters_belongs_to_the_key_as_it_was_sent() {
     let names = || vec!["q".into()];
     for query in [Query::Sorted, Query::Only(names()), Query::Without(vec!["x".into()])] {
