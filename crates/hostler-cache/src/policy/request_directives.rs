@@ -105,9 +105,18 @@ fn cache_control(request: &impl Head) -> RequestCacheControl {
 fn has_one_of(names: &[Box<str>], request: &impl Head) -> bool {
     let is_one = |pair: &[u8]| {
         let name = pair.split(|&byte| byte == b'=').next().unwrap_or_default().trim_ascii();
-        names.iter().any(|personal| personal.as_bytes() == name)
+        names.iter().any(|personal| [name, trimmed_by_js(name)].contains(&personal.as_bytes()))
     };
     !names.is_empty() && request.lines("cookie").any(|line| line.split(|&byte| byte == b';').any(is_one))
+}
+
+/// The name without no-break spaces around it, too. An app may read it so: `trim` of JavaScript removes them, and the npm package `cookie` uses
+/// it before 0.7.
+fn trimmed_by_js(name: &[u8]) -> &[u8] {
+    let is_name = |byte: &u8| !byte.is_ascii_whitespace() && *byte != 0xa0;
+    let start = name.iter().position(is_name).unwrap_or(name.len());
+    let end = name.iter().rposition(is_name).map_or(start, |last| last + 1);
+    &name[start..end]
 }
 
 /// Whether the cache may serve this request. If not, the request goes on as it is, and its response is not stored. After

@@ -29,6 +29,11 @@ fn requests_with_a_personal_cookie_bypass_the_cache() {
     assert!(is_personal("Cookie: id"));
     assert!(!is_personal("Cookie: sessions=1; SESSION=1; a=session"));
     assert!(!is_personal(""));
+    // A no-break space in ISO 8859-1, as Node reads header fields.
+    for cookie in [&b"\xa0session=1"[..], b"a=b; \xa0 session \xa0=1"] {
+        let request = Lines(vec![("cookie".into(), cookie.to_vec())]);
+        assert!(RequestDirectives::of(&rules, b"GET", &request).personal, "{}", cookie.escape_ascii());
+    }
     let request_directives = RequestDirectives::of(&rules, b"GET", &Lines::of("Cookie: id=1"));
     assert_eq!(admit(&request_directives), Err(Forward::Bypass));
     let answer = Lines::of("Cache-Control: max-age=60, public");
