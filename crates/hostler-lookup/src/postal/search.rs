@@ -94,6 +94,10 @@ impl PostalTable {
             return self.cities_like(country, &fold::name(city), wanted, most);
         }
         let folded = fold::name(text);
+        // A character may stand for a whole sentence, such as U+FDFA, and each of its words may begin a state.
+        if folded.len() > LONGEST_TYPED {
+            return Vec::new();
+        }
         let found = self.cities_like(country, &typed(text, folded.clone()), in_state, most);
         if !found.is_empty() || state.is_some() {
             return found;

@@ -175,6 +175,21 @@ fn a_text_that_is_longer_than_all_names_gets_no_suggestions() {
 }
 
 #[test]
+fn a_text_whose_characters_stand_for_too_many_words_gets_no_suggestions() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("rows.txt");
+    // This character stands for four words.
+    let [short, long] = [1, 60].map(|count| "\u{fdfa}".repeat(count));
+    let row =
+        |city: &str| format!("FR\t75001\t{city}\tIle-de-France\t11\tParis\t75\t\t\t48.8592\t2.3417\t5\n");
+    std::fs::write(&text, row(&short) + &row(&long)).unwrap();
+    let postal = PostalFile::open(&[text], Mapping::InPlace).unwrap();
+    let (table, france) = postal.country("fr").unwrap();
+    let is_found = |typed: &str| !table.suggest(france, typed, None, 10).is_empty();
+    assert_eq!([is_found(&short), is_found(&long)], [true, false]);
+}
+
+#[test]
 fn codes_of_a_state_are_suggested_without_those_of_others() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
