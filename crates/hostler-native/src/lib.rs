@@ -5,6 +5,7 @@ mod cors;
 mod form;
 pub mod geo;
 mod head;
+mod json_item;
 mod openapi;
 pub mod postal;
 pub mod problem;

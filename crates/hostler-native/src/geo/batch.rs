@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use hostler_wire::Whole;
-use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Geo;
 use super::asked::FactRequest;
 use super::dataset::GeoDataset;
 use super::render::{many, said};
+use crate::json_item;
 use crate::problem::{problem, repeated};
 
 /// The most addresses in one request.
@@ -18,38 +19,35 @@ const MOST: usize = 1000;
 /// The addresses in a body: a JSON list of texts, or one address per line.
 pub(super) fn items(body: &[u8]) -> Result<Vec<Cow<'_, str>>, Box<Whole>> {
     let refuse = |status, why: &str| Box::new(problem(status, why));
-    let text = std::str::from_utf8(body).map_err(|_| refuse(400, "the body is not UTF-8"))?;
-    let is_json = text.trim_start().starts_with(['[', '{', '"']);
-    let items = match is_json {
+    let limited = |sent: usize| match sent > MOST {
         true => {
-            json_items(text).map_err(|why| refuse(400, &format!("the body is not a JSON list: {why}")))?
-        }
-        false => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(Cow::Borrowed).collect(),
-    };
-    match items.len() {
-        0 if !is_json => {
-            Err(refuse(400, "the body has no addresses; send a JSON list, or one address per line"))
-        }
-        0..=MOST => Ok(items),
-        sent => {
             Err(refuse(413, &format!("{sent} addresses are too many; send at most {MOST} in one request")))
         }
+        false => Ok(()),
+    };
+    let text = std::str::from_utf8(body).map_err(|_| refuse(400, "the body is not UTF-8"))?;
+    if text.trim_start().starts_with(['[', '{', '"']) {
+        let items: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|why| refuse(400, &format!("the body is not a JSON list: {why}")))?;
+        limited(items.len())?;
+        return Ok(items.into_iter().map(text_of).collect());
     }
+    let lines: Vec<_> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(Cow::Borrowed).collect();
+    if lines.is_empty() {
+        return Err(refuse(400, "the body has no addresses; send a JSON list, or one address per line"));
+    }
+    limited(lines.len())?;
+    Ok(lines)
 }
 
-fn json_items(text: &str) -> serde_json::Result<Vec<Cow<'_, str>>> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Item {
-        Text(String),
-        Other(Value),
+/// The text of an item. Any other value is no address, and is repeated as JSON.
+fn text_of(item: &RawValue) -> Cow<'_, str> {
+    match json_item::value(item) {
+        Some(Value::String(text)) => text.into(),
+        Some(other) => other.to_string().into(),
+        None => item.get().into(),
     }
-    let items: Vec<Item> = serde_json::from_str(text)?;
-    let text = |item| match item {
-        Item::Text(text) => text,
-        Item::Other(other) => other.to_string(),
-    };
-    Ok(items.into_iter().map(|item| text(item).into()).collect())
 }
 
 /// The body of the response.
@@ -87,6 +85,8 @@ mod tests {
         assert_eq!(read(" [\"8.8.8.8\",\n\"1.1.1.1\"]"), Ok(two.clone()));
         assert_eq!(read("8.8.8.8\r\n\n  1.1.1.1\n"), Ok(two));
         assert_eq!(read("[1, null, [\"x\"]]"), Ok(["1", "null", "[\"x\"]"].map(String::from).to_vec()));
+        let deep = "[".repeat(500) + &"]".repeat(500);
+        assert_eq!(read(&format!("[\"8.8.8.8\", {deep}]")), Ok(vec!["8.8.8.8".into(), deep]));
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::borrow::Cow;
 use hostler_lookup::postal::Point;
 use hostler_wire::Whole;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::dataset::PostalDataset;
 use super::near::FARTHEST_KM;
 use super::rows::{Cell, Rows, Unit};
 use crate::LookupRequest;
+use crate::json_item;
 use crate::problem::problem;
 use crate::query::QueryString;
 
@@ -41,11 +43,13 @@ impl PostalBatch {
         let text = std::str::from_utf8(request.body).map_err(|_| problem(400, "the body is not UTF-8"))?;
         let country = query.get("country").unwrap_or("us");
         let items: Vec<Item> = if text.trim_start().starts_with(['[', '{', '"']) {
-            let value: Value = serde_json::from_str(text)
+            if !text.trim_start().starts_with('[') {
+                return Err(problem(400, "the body is not a JSON array"));
+            }
+            let items: Vec<&RawValue> = serde_json::from_str(text)
                 .map_err(|error| problem(400, format_args!("the body is not JSON: {error}")))?;
-            let Value::Array(items) = value else { return Err(problem(400, "the body is not a JSON array")) };
             too_many(items.len())?;
-            items.iter().map(|item| Item::of(item, country)).collect()
+            items.iter().map(|item| Item::read(item, country)).collect()
         } else {
             let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
             too_many(lines().count())?;
@@ -68,6 +72,13 @@ fn too_many(count: usize) -> Result<(), Whole> {
 }
 
 impl Item {
+    fn read(item: &RawValue, country: &str) -> Self {
+        match json_item::value(item) {
+            Some(value) => Self::of(&value, country),
+            None => Self { query: short(item.get()).into_owned(), country: cut(country), code: None },
+        }
+    }
+
     fn of(item: &Value, country: &str) -> Self {
         let text = |name: &str| item.get(name).and_then(Value::as_str);
         match (item, text("code")) {

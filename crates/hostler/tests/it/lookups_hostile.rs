@@ -225,6 +225,15 @@ async fn a_bad_batch_item_gets_an_error_of_one_line() {
             assert!(items >= 1000, "{path} {accept}: {items}");
         }
     }
+    let deep = "[".repeat(500) + &"]".repeat(500);
+    let large = format!("{{\"code\":\"97209\",\"of\":[{}0]}}", "{\"\":0},".repeat(100_000));
+    for path in ["/geo/batch", "/postal/batch", "/postal/validate"] {
+        let answer = post(&mut client, path, "", format!("[\"97209\",{deep},{large}]").as_bytes()).await;
+        let items = answer.assert_status(200).json();
+        assert_eq!(items.as_array().map(Vec::len), Some(3), "{path}: {items}");
+        assert_ne!(items[2]["status"], 200, "a large value is not read");
+        assert_ne!(items[2]["valid"], true, "a large value is not read");
+    }
     let odd = br#"["97209", null, 5, {}, {"code": 97209}, {"code": "x", "country": "\u0000"}, [], "", "81.2.69.160"]"#;
     for path in ["/geo/batch", "/postal/batch", "/postal/validate"] {
         let answer = post(&mut client, path, "", odd).await;
