@@ -8,6 +8,7 @@ use std::future::Future;
 use std::hash::BuildHasher;
 use std::mem;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -45,6 +46,7 @@ struct FlightShard<T> {
 struct NumberedFlight<T> {
     number: u64,
     begun: Tick,
+    turn: Arc<AtomicU64>,
     progress: FlightProgress<T>,
 }
 
@@ -111,16 +113,17 @@ impl<T: Clone> Flights<T> {
 
     /// Joins the flight of this key, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], now: Tick) -> FlightRole<T> {
-        self.join_unless(key, now, |_, _| false)
+        self.join_unless(key, now, |_, _, _| false)
     }
 
-    /// As [`join`](Self::join), but does not join a flight if `is_void` returns true for the time when it began, and for its
-    /// response if that arrives already: it is outdated. Only the requests that wait for it or read it already get it.
+    /// As [`join`](Self::join), but does not join a flight if `is_void` returns true for the time when it began, for its
+    /// response if that arrives already, and for the [`turn`](Flight::turn) of its leader. Only the requests that wait for it
+    /// or read it already get it.
     pub fn join_unless(
         self: &Arc<Self>,
         key: &[u8],
         now: Tick,
-        is_void: impl FnOnce(Tick, Option<&T>) -> bool,
+        is_void: impl FnOnce(Tick, Option<&T>, u64) -> bool,
     ) -> FlightRole<T> {
         let hash = self.hash(key);
         let mut shard = self.shard(hash);
@@ -128,7 +131,9 @@ impl<T: Clone> Flights<T> {
         if shard.alone.takes(hash, now, self.alone_ms, is_under_way) {
             return FlightRole::Alone;
         }
-        if shard.flights.get(key).is_some_and(|flight| is_void(flight.begun, flight.progress.arriving())) {
+        if shard.flights.get(key).is_some_and(|NumberedFlight { begun, turn, progress, .. }| {
+            is_void(*begun, progress.arriving(), turn.load(Ordering::Relaxed))
+        }) {
             shard.set_aside(key);
         }
         if let Some(flight) = shard.flights.get_mut(key) {
@@ -147,8 +152,8 @@ impl<T: Clone> Flights<T> {
             return FlightRole::Follower(FlightWait(receiver));
         }
         let key: Arc<[u8]> = key.into();
-        let number = shard.begin(Arc::clone(&key), now);
-        FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, number, is_second: false })
+        let (number, turn) = shard.begin(Arc::clone(&key), now);
+        FlightRole::Leader(Flight { flights: Some(Arc::clone(self)), key, number, turn, is_second: false })
     }
 }
 
@@ -209,6 +214,8 @@ pub struct Flight<T> {
     flights: Option<Arc<Flights<T>>>,
     key: Arc<[u8]>,
     number: u64,
+    /// When the leader's turn comes, by the caller's clock. 0: it waits for no turn.
+    pub turn: Arc<AtomicU64>,
     /// A leader before this one has failed.
     is_second: bool,
 }
@@ -268,7 +275,8 @@ impl<T> Flight<T> {
             let next = flights.shard_of(&self.key).next(&self.key, self.number);
             let Some(next) = next else { return };
             let (key, number, is_second) = (Arc::clone(&self.key), self.number, self.is_second);
-            let heir = Flight { flights: Some(Arc::clone(&flights)), key, number, is_second };
+            let turn = Arc::clone(&self.turn);
+            let heir = Flight { flights: Some(Arc::clone(&flights)), key, number, turn, is_second };
             match next.send(FlightResult::Lead(heir)) {
                 Ok(()) => return,
                 // That request has left too. The returned lead must not be dropped as it is: its drop would run this loop
@@ -312,11 +320,12 @@ impl<T> FlightShard<T> {
         }
     }
 
-    fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> u64 {
+    fn begin(&mut self, key: Arc<[u8]>, begun: Tick) -> (u64, Arc<AtomicU64>) {
         self.latest += 1;
+        let (number, turn) = (self.latest, Arc::<AtomicU64>::default());
         let progress = FlightProgress::Waiting(VecDeque::new());
-        self.flights.insert(key, NumberedFlight { number: self.latest, begun, progress });
-        self.latest
+        self.flights.insert(key, NumberedFlight { number, begun, turn: Arc::clone(&turn), progress });
+        (number, turn)
     }
 
     /// No request joins this flight any more. The next one begins another.

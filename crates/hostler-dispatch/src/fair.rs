@@ -11,6 +11,7 @@
 //! that always waits has used as much. It does not wait for keys that have a request only now and then.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
@@ -228,6 +229,21 @@ impl FairShares {
             Err(_) => waiting.work,
         };
         WorkAhead { of_request: at_most_all(own * keys as u128 + of_first), of_first: at_most_all(of_first) }
+    }
+
+    /// Between which virtual times a new request of this key would have its turn. If others of the key wait, what they really cost moves the
+    /// end, so it counts as far away.
+    pub fn turn(&self, priority: Priority, key: FairKey, work: Duration) -> Range<u64> {
+        let at = |time: VirtualTime| u64::try_from(time).unwrap_or(u64::MAX);
+        match self.shares.get(&key) {
+            Some(share) if share.is_waiting() => {
+                at(share.time + share.work_of(priority).as_nanos())..u64::MAX
+            }
+            _ => {
+                let begin = self.begin_of(key);
+                at(begin)..at(begin + work.max(LEAST_COST).as_nanos())
+            }
+        }
     }
 
     /// The request of a class that gives way to a new one when the queue is full: the last one of the key that would be served last.

@@ -1,6 +1,7 @@
 //! A pool as its requests see it: the wait for a slot, and the slot itself. Does not decide the order of requests, and sets
 //! no deadline: to give up, the caller drops the future.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -87,6 +88,14 @@ impl<E: Send + Sync + 'static> Pool<E> {
         let mut state = self.shared.lock();
         let is_lacking = state.roster.lacks(preference);
         is_lacking.then(|| state.counters.refuse_aim(AcquireError::NoMember))
+    }
+
+    /// Between which virtual times a request would have its turn that comes now and may use any member. `None`: the pool is not fair.
+    pub fn turn(&self, claim: &Claim) -> Option<Range<u64>> {
+        let mut state = self.shared.lock();
+        state.rest(Instant::now());
+        let work = state.work_of(claim);
+        Some(state.queue.fair.as_ref()?.turn(claim.priority, work.key(), work.time))
     }
 
     /// The figures of this moment.

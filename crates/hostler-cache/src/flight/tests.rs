@@ -54,7 +54,7 @@ async fn no_request_joins_a_void_flight_and_those_that_wait_already_get_its_resu
     let flights = flights();
     let early = lead(&flights);
     let (first, second) = (follow(&flights), follow(&flights));
-    let FlightRole::Leader(late) = flights.join_unless(b"key", NOW, |begun, _| begun == NOW) else {
+    let FlightRole::Leader(late) = flights.join_unless(b"key", NOW, |begun, _, _| begun == NOW) else {
         panic!("it joined the void flight");
     };
     let third = follow(&flights);
@@ -74,8 +74,8 @@ fn no_request_reads_a_void_answer_that_is_arriving() {
     let flights = flights();
     let early = lead(&flights);
     early.arrive(&1);
-    assert!(matches!(flights.join_unless(b"key", NOW, |_, _| false), FlightRole::Arriving(1)));
-    let FlightRole::Leader(late) = flights.join_unless(b"key", NOW, |_, arriving| arriving == Some(&1))
+    assert!(matches!(flights.join_unless(b"key", NOW, |_, _, _| false), FlightRole::Arriving(1)));
+    let FlightRole::Leader(late) = flights.join_unless(b"key", NOW, |_, arriving, _| arriving == Some(&1))
     else {
         panic!("it joined the void flight");
     };

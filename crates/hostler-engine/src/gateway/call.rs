@@ -1,6 +1,9 @@
 //! A call to a pool: gets a slot, asks the member, and starts again if the call failed and may be repeated. Also the retry policy of configured
 //! routes. Knows no client protocol.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use hostler_dispatch::{Lease, MemberId, MemberPreference};
 use hostler_wire::ResponseHead;
 
@@ -186,7 +189,13 @@ impl From<CallBox> for Answer {
 
 /// The policy of a configured route. A request that was never sent goes to other members at its old place in the queue, until its time is
 /// over. A request that may have been worked on is sent again if it is idempotent, three times at most.
-pub(super) struct ConfiguredRetry;
+pub(super) struct ConfiguredRetry {
+    /// When the turn of the request comes, for those that may wait for its response. 0 from its first slot on.
+    pub turn: Option<Arc<AtomicU64>>,
+}
+
+/// The policy of a request for whose response no other request waits.
+pub(super) static CONFIGURED_RETRY: ConfiguredRetry = ConfiguredRetry { turn: None };
 
 impl RetryPolicy for ConfiguredRetry {
     fn preference(&self, exchange: &mut Exchange, _: &PoolTarget) -> Result<MemberPreference, Refusal> {
@@ -204,6 +213,9 @@ impl RetryPolicy for ConfiguredRetry {
     }
 
     fn begin(&self, attempt: &Attempt<'_>, exchange: &mut Exchange) {
+        if let Some(turn) = &self.turn {
+            turn.store(0, Ordering::Relaxed);
+        }
         wait::set_deadline(exchange, attempt.lease, attempt.target, attempt.until);
     }
 

@@ -54,7 +54,7 @@ use hostler_wire::{BodyLength, Name, Whole};
 use crate::exchange::{Body, BodyError, Counters, Downstream, Exchange, MemoryBudget, RequestKind, clock};
 use crate::route::{MarkedPath, Table};
 use cached::CacheAnswer;
-use call::{ConfiguredRetry, call};
+use call::{CONFIGURED_RETRY, call};
 
 pub use answer::{Answer, Failed, Streamed};
 pub use development::{DevelopmentPages, DevelopmentState};
@@ -170,7 +170,7 @@ impl Gateway {
         let answered = match (fetch, &route.kind) {
             // Pinned here, because `await` would move the future, which is large.
             (None, None) => {
-                pin!(call(&ConfiguredRetry, at, exchange, client, thread)).await.map(Answer::from)
+                pin!(call(&CONFIGURED_RETRY, at, exchange, client, thread)).await.map(Answer::from)
             }
             (None, Some(kind)) => call(&**kind, at, exchange, client, thread).await.map(Answer::from),
             // Boxed, so that requests without a cache do not carry the room for it.

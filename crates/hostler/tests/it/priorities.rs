@@ -142,6 +142,30 @@ async fn a_person_waits_for_no_fetch_of_a_request_in_advance() {
     assert_eq!(are_in_advance, [false, false, false, true]);
 }
 
+#[tokio::test]
+async fn a_client_does_not_wait_for_the_fetch_of_a_client_whose_turn_comes_later() {
+    let app = upstream()
+        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
+        .start()
+        .await;
+    let config = "pools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = in_front_of(&app, config).await;
+    let request = |path: &str, who: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n");
+    let requests = [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "a"), ("/page", "b")]
+        .map(|(path, who)| request(path, who));
+    let mut clients = in_turn(&site, &requests).await;
+    // The turn of this client comes after that of the second one, so it waits for that fetch.
+    let mut third = site.connect().await;
+    third.send(&request("/page", "c")).await;
+    site.settles("app", 1, 4).await;
+    app.release_all();
+    for client in clients.iter_mut().chain([&mut third]) {
+        client.answer().await.assert_ok("ok");
+    }
+    assert_eq!(app.targets(), ["/1", "/page", "/2", "/3", "/page"]);
+    assert_eq!(app.requests()[1].field("x-who").as_deref(), Some("b"));
+}
+
 const SHORT_FIRST: &str =
     "pools.app.queue.order = 'short_first'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
 

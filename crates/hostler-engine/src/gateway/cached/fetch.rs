@@ -3,6 +3,7 @@
 mod validation;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hostler_cache::{
     CacheStatus, FetchMark, FlightOutcome, Freshness, Kept, Method, Moment, NotStored, Reuse, Validators,
@@ -89,8 +90,12 @@ impl Fetch {
             let validates = self.prepare(exchange);
             let asked = self.caching.shared_cache.mark_fetch(&self.key);
             exchange.is_for_others = self.stores || self.flight.is_some();
-            let called =
-                call_within(&ConfiguredRetry, wait_budget, (route, target), exchange, client, thread).await;
+            let policy = ConfiguredRetry { turn: self.flight.as_ref().map(|flight| flight.turn.clone()) };
+            if let Some(turn) = &policy.turn {
+                let own = self.turn_in(route, target, exchange);
+                turn.store(own.map_or(0, |own| own.start), Ordering::Relaxed);
+            }
+            let called = call_within(&policy, wait_budget, (route, target), exchange, client, thread).await;
             exchange.to_member.own.truncate(mark);
             let call = match called {
                 Ok(call) => call,

@@ -1,16 +1,19 @@
 //! What the cache knows of a request that it sends to a member, and the requests that wait for its answer. Sends nothing.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use hostler_cache::{
     CacheStatus, Flight, FlightOutcome, Forward, Method, Moment, RequestDirectives, RequestSide, Selecting,
     Tick, ToldFields, Vary, is_failure,
 };
+use hostler_dispatch::{Claim, WorkKind};
 use hostler_wire::ResponseHead;
 
 use super::request::{self, MemberRequestView};
 use crate::cache::{Caching, Entry, FetchOutcome, HeadLines};
 use crate::exchange::Exchange;
+use crate::gateway::target::{PoolTarget, Route};
 use crate::gateway::wait::WaitBudget;
 
 /// When the member got the request that has just been answered. The wait for its slot does not make the answer older (RFC 9111 section 4.2.3).
@@ -32,6 +35,8 @@ pub(in crate::gateway) struct Fetch {
     told_values: Vec<u8>,
     /// It has a lower priority than other requests of its route.
     pub(super) is_low: bool,
+    /// Its turn in a fair pool. It waits for no fetch whose turn begins later than this one ends.
+    pub(super) turn: Option<Range<u64>>,
     pub(super) why: Forward,
     /// The member sees the host exactly as the cache key has it. Only then the response may be for other clients too.
     pub(super) is_as_stored: bool,
@@ -69,6 +74,7 @@ impl Fetch {
             told,
             told_values: request::told_values(exchange, told),
             is_low: false,
+            turn: None,
             why,
             is_as_stored,
             stores,
@@ -105,6 +111,23 @@ impl Fetch {
             key.extend_from_slice(b"\0low");
         }
         key
+    }
+
+    /// The turn that this request would get in its fair pool if it came now. None: it takes no turn among the keys of its class.
+    pub(super) fn turn_in(
+        &self,
+        route: &Route,
+        target: &PoolTarget,
+        exchange: &Exchange,
+    ) -> Option<Range<u64>> {
+        let fair = target.fair.as_ref().filter(|_| !self.is_low)?;
+        let stay = target.sticky.as_ref().and_then(|sticky| sticky.stay(exchange, &target.pool));
+        if stay.is_some_and(|stay| stay.bound.is_some()) {
+            return None;
+        }
+        let kind = exchange.log_facts.route.as_deref().map(WorkKind::named);
+        let (priority, fair) = (route.priority, Some(fair.key_of(exchange)));
+        target.pool.turn(&Claim { priority, kind, fair, ..Claim::default() })
     }
 
     /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request

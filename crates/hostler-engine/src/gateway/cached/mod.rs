@@ -92,6 +92,7 @@ async fn decide<D: Downstream>(
             let known = other.or_else(|| stale.clone());
             let mut fetch = Fetch::new(caching, exchange, asks, key, why, stale);
             fetch.is_low = low::is_low(route, target, exchange);
+            fetch.turn = fetch.turn_in(route, target, exchange);
             if let Some(known) = known {
                 fetch.select(exchange, &known.head);
             }
@@ -177,9 +178,12 @@ async fn join_flight<D: Downstream>(
     for _ in (0..MOST_FLIGHTS).take_while(|_| is_usual) {
         // After an unsafe method or a purge, the answer must not come from a fetch that began before (RFC 9111 section 4.4). If what arrives
         // is stale already, the requests from now on share a new fetch: otherwise each of them would fetch for itself until all of it has come.
-        let is_void = |begun, arriving: Option<&FetchOutcome>| {
+        // The same if the leader waits for a slot that this request would get sooner in a fair pool.
+        let own = fetch.turn.take();
+        let is_void = |begun, arriving: Option<&FetchOutcome>, turn: u64| {
             shared_cache.memory.is_void(&fetch.key, begun)
                 || arriving.is_some_and(|arriving| fetch.is_over(exchange, arriving))
+                || own.as_ref().is_some_and(|own| own.end < turn)
         };
         let landed = match shared_cache.flights.join_unless(&fetch.flight_key(), Tick::now(), is_void) {
             FlightRole::Alone => break,

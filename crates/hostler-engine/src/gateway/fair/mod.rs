@@ -66,6 +66,14 @@ impl FairKeys {
         FairKey::of(key)
     }
 
+    /// The key of a request that may never ask for a slot, so it is not charged.
+    pub(super) fn key_of(&self, exchange: &Exchange) -> FairKey {
+        match &exchange.log_facts.fair {
+            Some(charge) => FairKey::of(charge.key),
+            None => FairKey::of(self.hasher.hash_one(self.from.of(exchange))),
+        }
+    }
+
     /// What the keys have cost, for the ledger.
     pub fn costs(&self) -> &KeyCosts {
         &self.costs
