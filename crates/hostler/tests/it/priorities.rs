@@ -143,6 +143,35 @@ async fn a_person_waits_for_no_fetch_of_a_request_in_advance() {
 }
 
 #[tokio::test]
+async fn when_the_fetching_client_leaves_a_person_fetches_before_a_request_in_advance() {
+    let app = upstream()
+        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
+        .start()
+        .await;
+    let config = "server.threads = 1\npools.app.concurrency = 1\npools.app.queue.low = ['prefetch']\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = in_front_of(&app, config).await;
+    let request = |path: &str, field: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n");
+    let mut clients = in_turn(&site, &[request("/first", ""), request("/page", "")]).await;
+    let leader = clients.pop();
+    for field in ["Sec-Purpose: prefetch\r\n", ""] {
+        let mut client = site.connect().await;
+        client.send(&request("/page", field)).await;
+        // With one thread, the request before has begun to wait when this response comes.
+        site.get("/ping").await.assert_ok("pong");
+        clients.push(client);
+    }
+    drop(leader);
+    site.access("/page").await;
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_ok("ok");
+    }
+    let pages: Vec<_> = app.requests().into_iter().filter(|seen| seen.target() == "/page").collect();
+    assert_eq!(pages.len(), 1);
+    assert_eq!(pages[0].field("sec-purpose"), None);
+}
+
+#[tokio::test]
 async fn a_client_does_not_wait_for_the_fetch_of_a_client_whose_turn_comes_later() {
     let app = upstream()
         .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
