@@ -34,6 +34,13 @@ struct SlotFacts {
     beside: usize,
 }
 
+impl SecondAnswer {
+    /// Its member has failed. The first one may still do better.
+    fn is_failure(&self) -> bool {
+        self.call.answer().status >= 500
+    }
+}
+
 /// Which member has answered first.
 pub enum FirstHead {
     First(CallBox),
@@ -129,9 +136,16 @@ fn is_end_of_old(failure: &Failure, is_kept: bool, is_ours: bool) -> bool {
     failure.was_unprocessed() || is_kept && !is_ours && matches!(failure, Failure::Unanswered(_))
 }
 
+fn end_unwanted(outcome: Option<Result<SecondAnswer, Failure>>) {
+    if let Some(Ok(unwanted)) = outcome {
+        unwanted.call.end(CallEnding::Outrun);
+    }
+}
+
 impl CallBox {
     /// Waits on for the head of this call or of the second try, whichever comes first, and ends the other one. A failure of one of them does
-    /// not end the wait for the other. `moves`: if both fail, the request may be sent to another member.
+    /// not end the wait for the other. Nor does a 5xx of the second try end that for this call. `moves`: if both fail, the request may be
+    /// sent to another member.
     pub async fn race<D: Downstream>(
         self,
         second: SecondTry,
@@ -177,7 +191,7 @@ impl CallBox {
                     }
                     failed = Some(failure);
                 }
-                RaceStep::Second(Some(Ok(answered))) => {
+                RaceStep::Second(Some(Ok(answered))) if first.is_none() || !answered.is_failure() => {
                     if let Some(call) = first.take() {
                         call.end(CallEnding::Outrun);
                     }
@@ -192,6 +206,7 @@ impl CallBox {
                         return Err(failure);
                     }
                     debug_assert!(outcome.is_some() && first.is_some(), "the first try goes on");
+                    end_unwanted(outcome);
                 }
                 RaceStep::Over if exchange.waits_on() => {}
                 RaceStep::Over => return Err(failed.take().unwrap_or(Failure::TimedOut)),

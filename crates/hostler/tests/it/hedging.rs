@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hostler_testkit::{Client, Site, Step, Upstream, eventually, ok, upstream};
+use hostler_testkit::{Client, Site, Step, Upstream, eventually, ok, text, upstream};
 use serde_json::json;
 
 use crate::http2_member::Http2Plan;
@@ -291,6 +291,26 @@ async fn if_one_member_fails_the_answer_of_the_other_one_counts() {
         .await;
     b.release_all();
     client.answer().await.assert_ok("b");
+}
+
+#[tokio::test]
+async fn a_second_member_that_answers_with_a_failure_does_not_come_first() {
+    let fails = |seen: &hostler_testkit::Seen| match seen.target().starts_with("/slow") {
+        true => text("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"),
+        false => ok("b"),
+    };
+    let (a, b) = (member("a").await, upstream().script(fails).start().await);
+    let site = pool(&[&a, &b], "hedge = { after = '1ms', budget = '50%' }").await;
+    for _ in 0..2 {
+        site.post("/quick", "").await.assert_status(200);
+    }
+    let mut client = site.begin("/slow").await;
+    reaches_both([&a, &b], "/slow").await;
+    eventually("the second try has ended", async || (site.pool("app").await["in_use"] == 1).then_some(()))
+        .await;
+    a.release_all();
+    client.answer().await.assert_ok("a");
+    assert_eq!(site.access("/slow").await["hedge"], "lost");
 }
 
 #[tokio::test]
