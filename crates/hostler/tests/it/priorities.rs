@@ -1,6 +1,6 @@
 //! Routes with priorities, and the order in which a pool serves them.
 
-use hostler_testkit::{Client, Site, Step, eventually, text, upstream};
+use hostler_testkit::{Client, Seen, Site, Step, eventually, text, upstream};
 
 use crate::cache_hits::answer;
 use crate::in_front_of;
@@ -193,6 +193,29 @@ async fn a_client_does_not_wait_for_the_fetch_of_a_client_whose_turn_comes_later
     }
     assert_eq!(app.targets(), ["/1", "/page", "/2", "/3", "/page"]);
     assert_eq!(app.requests()[1].field("x-who").as_deref(), Some("b"));
+}
+
+#[tokio::test]
+async fn a_refresh_does_not_wait_for_one_of_a_client_whose_turn_comes_later() {
+    let fields = "Cache-Control: max-age=0, stale-while-revalidate=60\r\n";
+    let script = move |_: &Seen| [vec![Step::Hold], text(answer(fields, "ok"))].concat();
+    let app = upstream().script(script).start().await;
+    let config = "pools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = in_front_of(&app, config).await;
+    let request = |path: &str, who: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n");
+    let mut first = site.connect().await;
+    first.send(&request("/page", "z")).await;
+    app.has_seen(1).await;
+    app.release(1);
+    first.answer().await.assert_ok("ok");
+    site.settles("app", 0, 0).await;
+    let requests = [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "a"), ("/page", "b")]
+        .map(|(path, who)| request(path, who));
+    let _clients = in_turn(&site, &requests).await;
+    app.release_all();
+    app.has_seen(6).await;
+    assert_eq!(app.targets(), ["/page", "/1", "/page", "/2", "/3", "/page"]);
+    assert_eq!(app.requests()[2].field("x-who").as_deref(), Some("b"));
 }
 
 const SHORT_FIRST: &str =

@@ -31,14 +31,17 @@ pub(super) fn begin(
     let asks = RequestDirectives { conditional: false, ranged: false, ..asks };
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
     fetch.select(exchange, &stale.head);
-    fetch.is_low = matches!(&route.target, Target::Pool(target) if low::is_low(route, target, exchange));
+    let Target::Pool(target) = &route.target else { return };
+    fetch.is_low = low::is_low(route, target, exchange);
     if caching.shared_cache.flights.is_alone(&pause_key(&fetch), Tick::now()) {
         return;
     }
-    let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Tick::now())
-    else {
-        return;
-    };
+    let (key, now) = (fetch.flight_key(), Tick::now());
+    // A refresh that waits for its turn in a fair pool is not waited for, if this one would be over before.
+    let role = caching.shared_cache.flights.join_unless(&key, now, |_, _, turn| {
+        turn > 0 && fetch.turn_in(route, target, exchange).is_some_and(|own| own.end < turn)
+    });
+    let FlightRole::Leader(flight) = role else { return };
     fetch.lead(flight);
     let (route, exchange) = (route.clone(), exchange.copy_for_refresh());
     tokio::spawn(async move {
