@@ -202,11 +202,11 @@ impl CallBox {
                 }
                 RaceStep::Second(outcome) => {
                     second = None;
-                    if let Some(failure) = failed.take() {
-                        return Err(failure);
+                    match failed.take() {
+                        Some(failure) => return Err(failure),
+                        // The first try goes on.
+                        None => end_unwanted(outcome),
                     }
-                    debug_assert!(outcome.is_some() && first.is_some(), "the first try goes on");
-                    end_unwanted(outcome);
                 }
                 RaceStep::Over if exchange.waits_on() => {}
                 RaceStep::Over => return Err(failed.take().unwrap_or(Failure::TimedOut)),
