@@ -6,10 +6,12 @@ use std::iter::once;
 use hostler_testkit::{
     Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client, frame_client_that_reads_late,
 };
+use tokio::io::AsyncWriteExt;
 
 use crate::descriptors::descriptors;
 use crate::lookups_hostile::services;
 use crate::slow_clients::{MIB, app_with_large, is_given_back, patterned, spool};
+use crate::tunnels::{Member, in_front};
 use crate::{in_front_of, site};
 
 const CLIENTS: u64 = 4;
@@ -195,6 +197,34 @@ async fn unread_lists_of_places_wait_in_files_with_and_without_compression() {
         drop(clients);
         is_given_back(&site).await;
     }
+}
+
+#[tokio::test]
+async fn unread_events_count_as_memory_for_answers_however_short_they_are() {
+    const HEAD: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let event = format!("3e8\r\ndata: {}\n\n\r\n", "x".repeat(1000 - 8));
+    let member = Member::start().await;
+    let site = in_front(&member, "server.answer_buffer = '4 KiB'").await;
+    let mut client = frame_client_that_reads_late(site.address()).await;
+    let mut ends = Vec::new();
+    for stream in (0..10).map(|n| 2 * n + 1) {
+        client.send(&[request(stream, "/events")]).await;
+        let mut end = member.accept().await;
+        end.send(HEAD).await;
+        ends.push(end);
+    }
+    eventually("the streams", async || (site.status().await["connections"]["streams"] == 10).then_some(()))
+        .await;
+    for mut end in ends {
+        let event = event.clone();
+        tokio::spawn(async move { while end.stream.write_all(event.as_bytes()).await.is_ok() {} });
+    }
+    let used = async || site.status().await["answer_memory"]["used"].as_u64();
+    eventually("a full send buffer", async || (used().await? >= 128 << 10).then_some(())).await;
+    assert!(used().await.unwrap() <= 512 << 10);
+    drop(client);
+    is_given_back(&site).await;
 }
 
 async fn spool_files(site: &Site) -> u64 {

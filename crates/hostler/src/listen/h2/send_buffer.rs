@@ -12,7 +12,8 @@ use crate::listen::answer_buffer::{LEAST, LEAST_ANSWER_MEMORY, PIECE};
 
 /// The most bytes in the `h2` crate at once: enough to keep the socket busy.
 const MOST_BUFFERED: usize = 256 * 1024;
-/// Pieces up to this length are not counted: they cost no more than their stream. A tunnel sends many pieces, so for it this limits their sum.
+/// A piece up to this length needs no grant while all such pieces of the connection have at most [`LEAST`] bytes. A tunnel may have this many bytes
+/// without a grant.
 const UNCOUNTED: usize = 4 * 1024;
 /// A piece shorter than this is tiny: it takes some hundred bytes in the `h2` crate, more than its own.
 const TINY: usize = 256;
@@ -25,6 +26,8 @@ pub(super) struct SharedSendBuffer {
     /// The connection's share of the memory for answers.
     pub account: Arc<MemoryAccount>,
     buffered: AtomicUsize,
+    /// Bytes in the `h2` crate without a grant, but for those of tunnels.
+    ungranted: AtomicUsize,
     /// The number of tiny pieces in the `h2` crate.
     tiny: AtomicUsize,
     /// Whether there were too many tiny pieces, and half of them have not left yet.
@@ -56,9 +59,9 @@ impl OwnRoom {
 impl SharedSendBuffer {
     pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
         let [sent, left, mark] = [0; 3].map(AtomicU64::new);
-        let [buffered, tiny] = [0; 2].map(AtomicUsize::new);
+        let [buffered, ungranted, tiny] = [0; 3].map(AtomicUsize::new);
         let (is_crowded, waiting) = (AtomicBool::new(false), Mutex::default());
-        Arc::new(Self { account, buffered, tiny, is_crowded, sent, left, mark, waiting })
+        Arc::new(Self { account, buffered, ungranted, tiny, is_crowded, sent, left, mark, waiting })
     }
 
     /// Whether the `h2` crate has bytes of responses. The client's windows have room for them, unless it has made the windows smaller since.
@@ -106,7 +109,8 @@ impl SharedSendBuffer {
         memory: Option<&mut Reservation>,
     ) -> Poll<(usize, Option<SendGrant>)> {
         ready!(self.poll_piece(cx));
-        if wanted <= UNCOUNTED && self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
+        let is_free = wanted <= UNCOUNTED && self.ungranted.load(Ordering::Acquire) + wanted <= LEAST;
+        if is_free && self.buffered.load(Ordering::Acquire) < MOST_BUFFERED {
             return Poll::Ready((wanted, None));
         }
         self.poll_counted(cx, wanted, memory).map(|(bytes, grant)| (bytes, Some(grant)))
@@ -217,17 +221,29 @@ pub(super) struct SendPiece {
     own: Option<Arc<OwnRoom>>,
     is_tiny: bool,
     /// Returned when the bytes were sent, or never will be.
-    _grant: Option<SendGrant>,
+    grant: Option<SendGrant>,
 }
 
 impl SendPiece {
     pub fn new(bytes: Bytes, buffer: &Arc<SharedSendBuffer>, grant: Option<SendGrant>) -> Self {
+        if grant.is_none() {
+            buffer.ungranted.fetch_add(bytes.len(), Ordering::AcqRel);
+        }
+        Self::of(bytes, buffer, grant, None)
+    }
+
+    fn of(
+        bytes: Bytes,
+        buffer: &Arc<SharedSendBuffer>,
+        grant: Option<SendGrant>,
+        own: Option<Arc<OwnRoom>>,
+    ) -> Self {
         buffer.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let is_tiny = bytes.len() < TINY;
         if is_tiny {
             buffer.tiny.fetch_add(1, Ordering::AcqRel);
         }
-        Self { bytes, buffer: Some(buffer.clone()), own: None, is_tiny, _grant: grant }
+        Self { bytes, buffer: Some(buffer.clone()), own, is_tiny, grant }
     }
 
     /// A piece that [`SharedSendBuffer::poll_tunnel`] has allowed.
@@ -237,29 +253,28 @@ impl SendPiece {
         own: &Arc<OwnRoom>,
         grant: Option<SendGrant>,
     ) -> Self {
-        let takes_own = grant.is_none();
-        let mut piece = Self::new(bytes, buffer, grant);
-        if takes_own {
-            own.used.fetch_add(piece.bytes.len(), Ordering::AcqRel);
-            piece.own = Some(own.clone());
+        let own = if grant.is_none() { Some(own.clone()) } else { None };
+        if let Some(own) = &own {
+            own.used.fetch_add(bytes.len(), Ordering::AcqRel);
         }
-        piece
+        Self::of(bytes, buffer, grant, own)
     }
 
     fn leave(&self, bytes: usize) {
-        if let Some(buffer) = &self.buffer {
-            buffer.left.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
-        if let Some(own) = self.own.as_ref().filter(|_| bytes > 0) {
+        let Some(buffer) = self.buffer.as_ref().filter(|_| bytes > 0) else { return };
+        buffer.left.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(own) = &self.own {
             own.used.fetch_sub(bytes, Ordering::AcqRel);
             own.waker.wake();
+        } else if self.grant.is_none() {
+            buffer.ungranted.fetch_sub(bytes, Ordering::AcqRel);
         }
     }
 }
 
 impl From<Bytes> for SendPiece {
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, buffer: None, own: None, is_tiny: false, _grant: None }
+        Self { bytes, buffer: None, own: None, is_tiny: false, grant: None }
     }
 }
 
@@ -314,6 +329,23 @@ mod tests {
         drop(pieces);
         assert_eq!(budget.view().used, 0);
         assert!(matches!(reserve(&buffer, 10), Poll::Ready((10, None))), "small ones are not counted");
+    }
+
+    #[test]
+    fn small_pieces_are_counted_too_when_many_wait() {
+        let budget = MemoryBudget::with_minimum(1 << 30, LEAST_ANSWER_MEMORY);
+        let buffer = SharedSendBuffer::new(budget.account());
+        let piece = |_: i32| match reserve(&buffer, 1000) {
+            Poll::Ready((bytes, grant)) => Some(SendPiece::new(vec![7_u8; bytes].into(), &buffer, grant)),
+            Poll::Pending => None,
+        };
+        let pieces: Vec<_> = (0..1000).map_while(piece).collect();
+        let all: usize = pieces.iter().map(Buf::remaining).sum();
+        assert!((MOST_BUFFERED..=MOST_BUFFERED + LEAST + 1000).contains(&all), "{all}");
+        assert_eq!(budget.view().used, all as u64 - 16_000);
+        drop(pieces);
+        assert_eq!(budget.view().used, 0);
+        assert!(matches!(reserve(&buffer, 1000), Poll::Ready((1000, None))));
     }
 
     /// Pieces of a tunnel, as many as are allowed, of this length or what is left.
