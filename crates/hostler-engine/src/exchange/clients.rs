@@ -99,6 +99,7 @@ impl Clients {
             network,
             connections: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
+            streams: AtomicUsize::new(0),
             was_told: AtomicBool::new(false),
         });
         table.insert(network, Arc::downgrade(&load));
@@ -142,6 +143,7 @@ pub struct ClientLoad {
     network: Network,
     connections: AtomicUsize,
     requests: AtomicUsize,
+    streams: AtomicUsize,
     was_told: AtomicBool,
 }
 
@@ -149,6 +151,22 @@ impl ClientLoad {
     /// True once in the life of this entry, so that many refusals give one log line.
     pub fn is_first_refusal(&self) -> bool {
         !self.was_told.swap(true, Relaxed)
+    }
+
+    /// Counts a stream of HTTP/2, also one whose request is refused: it may wait for the client to take the refusal. False: the client has `most` of
+    /// them already. Otherwise [`Self::end_stream`] follows.
+    pub fn begin_stream(&self, most: usize) -> bool {
+        let begins = self.streams.fetch_add(1, Relaxed) < most;
+        if !begins {
+            self.end_stream();
+            self.clients.refused_requests.fetch_add(1, Relaxed);
+        }
+        begins
+    }
+
+    /// A stream has ended.
+    pub fn end_stream(&self) {
+        self.streams.fetch_sub(1, Relaxed);
     }
 }
 

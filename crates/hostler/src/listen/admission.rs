@@ -16,6 +16,9 @@ use super::{ListenerKind, Settings};
 /// How many refused connections of one client are closed slowly, so that their answer arrives. More of them are closed at once.
 const MOST_CLOSED_SLOWLY: usize = 16;
 
+/// How many streams of HTTP/2 a client may have besides the requests that it may have. They are refused, and wait until it takes the refusal.
+const MOST_REFUSED_STREAMS: usize = 1000;
+
 impl ByKind {
     fn of(self, ip: IpAddr) -> usize {
         if self.near == self.far {
@@ -48,6 +51,11 @@ impl Settings {
         self.trust.hops.is_none()
             && !self.is_proxy(origin.peer.ip())
             && (origin.told || !self.expects_proxy(origin))
+    }
+
+    /// How many streams of HTTP/2 a client may have. None: as many as it wants.
+    pub(super) fn most_streams(&self, ip: IpAddr) -> Option<usize> {
+        self.per_client.requests.of(ip).checked_add(MOST_REFUSED_STREAMS)
     }
 }
 

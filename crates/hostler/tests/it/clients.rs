@@ -1,6 +1,8 @@
 //! Limits for one client, so that others are served: connections and requests under way.
 
-use hostler_testkit::{Client, ConnectionEnding, Site, authority, eventually, tls_clients, upstream};
+use hostler_testkit::{
+    Client, ConnectionEnding, Frame, Site, authority, eventually, frame_client, tls_clients, upstream,
+};
 
 use crate::tls::{ONE, started};
 use crate::tunnels::may_open_many_files;
@@ -116,6 +118,46 @@ async fn a_client_with_too_many_requests_under_way_gets_a_refusal_and_others_are
     other.answer().await.assert_ok("/other");
     third.get("/4").await.assert_ok("/4");
     assert_eq!(site.status().await["connections"]["clients"]["refused_requests"], 1);
+}
+
+/// Each would keep the memory of its request until the client is cut off.
+#[tokio::test]
+async fn refused_streams_that_wait_for_their_client_are_limited_in_number() {
+    const CONNECTIONS: u32 = 9;
+    const STREAMS: u32 = 120;
+    let app = upstream().holds_requests().start().await;
+    let site = in_front_of(&app, "server.client_requests = 1").await;
+    let mut held = site.begin("/held").await;
+    site.settles("app", 1, 0).await;
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+    let (mut clients, mut refused, mut reset) = (Vec::new(), 0, 0);
+    for _ in 0..CONNECTIONS {
+        let mut client = frame_client(site.address()).await;
+        // Without a window, no refusal can be sent whole.
+        client.send(&[Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0])]).await;
+        let requests: Vec<_> = (0..STREAMS).map(|n| Frame::request(2 * n + 1, &fields)).collect();
+        client.send(&requests).await;
+        let mut ended = 0;
+        while ended < STREAMS {
+            let frame = client.next().await.expect("the connection goes on");
+            match frame.kind {
+                Frame::HEADERS => refused += 1,
+                Frame::RST_STREAM => {
+                    assert_eq!(frame.code(), 7, "REFUSED_STREAM");
+                    reset += 1;
+                }
+                _ => continue,
+            }
+            ended += 1;
+        }
+        clients.push(client);
+    }
+    assert_eq!((refused, reset), (1001, CONNECTIONS * STREAMS - 1001));
+    let counted = &site.status().await["connections"]["clients"]["refused_requests"];
+    assert_eq!(*counted, CONNECTIONS * STREAMS);
+    drop(clients);
+    app.release_all();
+    held.answer().await.assert_ok("/held");
 }
 
 #[tokio::test]

@@ -374,24 +374,6 @@ impl StreamState {
     }
 }
 
-/// Counts one exchange or tunnel of a connection while it lives.
-struct RunningStream(Arc<Http2Shared>);
-
-impl RunningStream {
-    fn new(common: Arc<Http2Shared>) -> Self {
-        common.running.fetch_add(1, Ordering::Relaxed);
-        Self(common)
-    }
-}
-
-impl Drop for RunningStream {
-    fn drop(&mut self) {
-        if self.0.running.fetch_sub(1, Ordering::Release) == 1 {
-            self.0.waker.wake();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

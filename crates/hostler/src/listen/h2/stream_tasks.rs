@@ -1,21 +1,22 @@
-//! A pool of tasks that serve HTTP/2 streams: a task whose stream has ended waits for the next stream, of any connection. Knows nothing
-//! of requests.
+//! A pool of tasks that serve HTTP/2 streams: a task whose stream has ended waits for the next stream, of any connection. A stream over those
+//! that its client may have gets none. Knows nothing of requests.
 //!
 //! A task that serves requests needs some kilobytes: to create one costs more than to read a request.
 
 use std::future::poll_fn;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use atomic_waker::AtomicWaker;
-use h2::RecvStream;
 use h2::server::SendResponse;
-use hostler_engine::exchange::Clocked;
+use h2::{Reason, RecvStream};
+use hostler_engine::exchange::{ClientLoad, Clocked};
 use http::Request;
 
 use super::send_buffer::SendPiece;
 use super::stream::{self, AfterStream, NewRequest};
-use super::{Http2Shared, RunningStream, StreamState};
+use super::{Http2Shared, StreamState};
 
 /// How many idle tasks a thread keeps.
 const MOST_AT_REST: usize = 256;
@@ -39,14 +40,16 @@ struct StreamJob {
 }
 
 impl StreamTasks {
-    /// Gives a request to an idle task, or to a new one.
+    /// Gives a request to an idle task, or to a new one. A stream over those that its client may have is reset.
     pub(super) fn assign(
         self: &Arc<Self>,
         common: &Arc<Http2Shared>,
         request: Request<RecvStream>,
-        respond: SendResponse<SendPiece>,
+        mut respond: SendResponse<SendPiece>,
     ) {
-        let running = RunningStream::new(common.clone());
+        let Some(running) = RunningStream::new(common.clone()) else {
+            return respond.send_reset(Reason::REFUSED_STREAM);
+        };
         let (resting, mut state) = match lock(&self.0).pop() {
             Some((inbox, state)) => (Some(inbox), state),
             None => (None, StreamState::new(common)),
@@ -68,10 +71,10 @@ impl StreamTasks {
     async fn work(self: Arc<Self>, inbox: Arc<TaskInbox>) {
         loop {
             let StreamJob { running, state, new_request } = poll_fn(|cx| inbox.poll_job(cx)).await;
-            let mut state = match stream::serve(&running.0, state, new_request).await {
+            let mut state = match stream::serve(&running.common, state, new_request).await {
                 AfterStream::Nothing(state) => state,
                 AfterStream::Tunnel(tunnel, head_memory) => {
-                    return tunnel.spawn(running.0.shard.clone(), (running, head_memory));
+                    return tunnel.spawn(running.common.shard.clone(), (running, head_memory));
                 }
             };
             drop(running);
@@ -81,6 +84,41 @@ impl StreamTasks {
                 return;
             }
             resting.push((inbox.clone(), state));
+        }
+    }
+}
+
+/// Counts one exchange or tunnel of a connection while it lives.
+struct RunningStream {
+    common: Arc<Http2Shared>,
+    /// Its client, if the requests of clients are limited.
+    client: Option<Arc<ClientLoad>>,
+}
+
+impl RunningStream {
+    /// None: its client has too many streams.
+    fn new(common: Arc<Http2Shared>) -> Option<Self> {
+        let mut client = None;
+        if let Some(place) = &common.origin.place
+            && let Some(most) = common.settings.most_streams(common.origin.peer.ip())
+        {
+            if !place.load().begin_stream(most) {
+                return None;
+            }
+            client = Some(place.load().clone());
+        }
+        common.running.fetch_add(1, Ordering::Relaxed);
+        Some(Self { common, client })
+    }
+}
+
+impl Drop for RunningStream {
+    fn drop(&mut self) {
+        if let Some(client) = &self.client {
+            client.end_stream();
+        }
+        if self.common.running.fetch_sub(1, Ordering::Release) == 1 {
+            self.common.waker.wake();
         }
     }
 }
