@@ -39,6 +39,12 @@ pub(super) struct Charge {
     micros: u32,
 }
 
+impl Charge {
+    pub fn cost(self) -> Duration {
+        Duration::from_micros(self.micros.into())
+    }
+}
+
 /// The keys of a pool with what they have used, and their waiting requests.
 pub(super) struct FairShares {
     shares: HashMap<FairKey, KeyShare>,

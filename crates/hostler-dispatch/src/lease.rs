@@ -24,6 +24,9 @@ const LOOK_PAUSE: Duration = Duration::from_millis(2);
 pub enum LeaseEnding {
     /// The member has finished, or the slot was not used. The member gets the next request. A dropped lease ends in this way.
     Finished(Instant),
+    /// The request has ended early, because its client has left, and the member may still work for it. In a fair pool its key pays at least what such
+    /// requests cost on average.
+    Abandoned(Instant),
     /// The member could not be reached. This is a failure of the member: it gets no request until its back-off ends.
     Unreachable,
     /// The member ended the request without an answer, and may be about to die. It gets no request for a moment, or until its clock shows that
@@ -216,6 +219,10 @@ impl<E: Send + Sync + 'static> Lease<E> {
             }
             LeaseEnding::Finished(now) => {
                 self.shared.release(&self.grant, now);
+                None
+            }
+            LeaseEnding::Abandoned(now) => {
+                self.shared.release_early(&self.grant, now);
                 None
             }
             LeaseEnding::Unreachable => self.shared.fail(&self.grant),

@@ -143,6 +143,11 @@ impl<E> PoolInner<E> {
         self.change_at(now, |state, now| state.release(grant, now)).1
     }
 
+    /// The same for a request that has ended early.
+    pub fn release_early(&self, grant: &Grant<E>, now: Instant) {
+        self.change_at(now, |state, now| state.release_early(grant, now));
+    }
+
     /// Returns a slot that no request has used.
     fn untake(&self, grant: &Grant<E>) {
         self.change(|state, now| state.take_unused(grant, now));

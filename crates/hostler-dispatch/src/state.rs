@@ -9,6 +9,7 @@ use super::bound;
 use super::chooser::Chooser;
 use super::claim::{Claim, LongLived, MemberId, MemberPreference};
 use super::counters::PoolCounters;
+use super::fair::Charge;
 use super::free_index::SeatOrder;
 use super::kinds::WorkKind;
 use super::member::Grant;
@@ -127,6 +128,21 @@ impl<E> PoolState<E> {
         // A member that has left may have been stuck and killed. Its last holdings say nothing about the speed.
         if self.roster.is_present(grant) {
             self.admission.observe(self.roster.kind(grant), hold);
+        }
+        self.roster.release(grant, now);
+    }
+
+    /// A slot comes back because the client of its request has left. The member may still work for the request, so in a fair pool that costs at least
+    /// what it was charged at first. A shorter holding does not show what such requests cost.
+    pub fn release_early(&mut self, grant: &Grant<E>, now: Instant) {
+        let hold = now.saturating_duration_since(grant.since);
+        let charged = grant.charge.map_or(Duration::ZERO, Charge::cost);
+        if hold >= charged {
+            return self.release(grant, now);
+        }
+        self.settle(grant, charged);
+        if self.roster.is_present(grant) {
+            self.admission.observe(None, hold);
         }
         self.roster.release(grant, now);
     }

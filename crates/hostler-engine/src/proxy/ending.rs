@@ -61,7 +61,11 @@ impl Call {
             CallEnding::BadAnswer | CallEnding::Released => {
                 let now = Instant::now();
                 cost = self.settle(now);
-                self.lease.end(LeaseEnding::Finished(now));
+                // The member was told to stop, and its app may go on.
+                self.lease.end(match how {
+                    CallEnding::Released if !self.headed => LeaseEnding::Abandoned(now),
+                    _ => LeaseEnding::Finished(now),
+                });
             }
         }
         CallRemains { cost, pending_end, has_handed_over }
