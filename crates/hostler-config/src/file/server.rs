@@ -204,8 +204,8 @@ pub struct Server {
     /// The size of all temporary files together.
     ///
     /// The files hold request bodies over `body_memory`, and responses that do not fit into memory while their
-    /// clients read slowly. The connections share the size: one connection alone can take half of it, many
-    /// connections take equal parts.
+    /// clients read slowly. The clients share the size: one client alone can take half of it, many clients take
+    /// equal parts. Each connection of a trusted proxy, or from a private address, counts as a client.
     ///
     /// If there is no room for a request body, the client gets 503 (`spool_full`). A body that is larger than half of
     /// the size gets 507 (`spool_size`). If there is no room for a response, the worker waits for its client; see

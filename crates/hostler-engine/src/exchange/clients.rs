@@ -1,12 +1,14 @@
-//! Counts the connections and requests of each client address, and says which are over a limit. Sets no limit, and knows no sockets and no
-//! trust.
+//! Counts the connections and requests of each client address, says which are over a limit, and has the client's share of the spool. Sets no
+//! limit, and knows no sockets and no trust.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use serde::Serialize;
+
+use super::spool::{Spool, SpoolAccount};
 
 /// With this many tables, threads that look up different clients rarely wait for the same lock.
 const TABLES: usize = 64;
@@ -101,6 +103,7 @@ impl Clients {
             requests: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             was_told: AtomicBool::new(false),
+            spool: OnceLock::new(),
         });
         table.insert(network, Arc::downgrade(&load));
         load
@@ -145,6 +148,7 @@ pub struct ClientLoad {
     requests: AtomicUsize,
     streams: AtomicUsize,
     was_told: AtomicBool,
+    spool: OnceLock<SpoolAccount>,
 }
 
 impl ClientLoad {
@@ -162,6 +166,11 @@ impl ClientLoad {
             self.clients.refused_requests.fetch_add(1, Relaxed);
         }
         begins
+    }
+
+    /// The client's share of the spool, for all its connections.
+    pub fn spool_account(&self, spool: &Arc<Spool>) -> SpoolAccount {
+        self.spool.get_or_init(|| spool.account()).clone()
     }
 
     /// A stream has ended.
@@ -285,6 +294,18 @@ mod tests {
         assert_eq!((view.counted, view.requests, view.busiest), (3, 9, Some(busiest)));
         drop(held);
         assert_eq!(clients.view(), ClientsView::default());
+    }
+
+    #[test]
+    fn the_connections_of_a_client_have_one_share_of_the_spool() {
+        let (clients, spool) = (Arc::new(Clients::default()), Spool::new(1000, 100, std::env::temp_dir()));
+        let account = |text: &str| clients.find(ip(text)).spool_account(&spool);
+        let load = clients.find(ip("192.0.2.1"));
+        let (mut one, mut other) = (account("192.0.2.1").file(), account("192.0.2.1").file());
+        one.claim(400).unwrap();
+        assert!(other.claim(200).is_err());
+        assert!(account("192.0.2.2").file().claim(200).is_ok());
+        drop(load);
     }
 
     #[test]

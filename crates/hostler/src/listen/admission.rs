@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hostler_address::{AddressKind, AddressSource};
-use hostler_engine::exchange::{ClientConnection, ClientRequest, Exchange, OpenConnection};
+use hostler_engine::exchange::{
+    ClientConnection, ClientRequest, Exchange, OpenConnection, Spool, SpoolAccount,
+};
 use hostler_engine::gateway::Refusal;
 use hostler_engine::journal::Level;
 use tokio::net::TcpStream;
@@ -24,12 +26,23 @@ impl ByKind {
         if self.near == self.far {
             return self.far;
         }
-        match AddressKind::of(ip) {
-            AddressKind::Loopback | AddressKind::Private | AddressKind::Shared | AddressKind::LinkLocal => {
-                self.near
-            }
-            _ => self.far,
-        }
+        if is_near(ip) { self.near } else { self.far }
+    }
+}
+
+/// Whether the address may be that of a proxy, behind which are many clients.
+fn is_near(ip: IpAddr) -> bool {
+    matches!(
+        AddressKind::of(ip),
+        AddressKind::Loopback | AddressKind::Private | AddressKind::Shared | AddressKind::LinkLocal
+    )
+}
+
+impl ConnectionOrigin {
+    /// The share of the spool that all connections of the client have. None: this connection has a share of its own.
+    pub(super) fn shared_spool(&self, spool: &Arc<Spool>) -> Option<SpoolAccount> {
+        let place = self.place.as_ref().filter(|_| !is_near(self.peer.ip()))?;
+        Some(place.load().spool_account(spool))
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Http1Client {
     pub(super) tail: Bytes,
     /// Bytes written since the connection began.
     pub(super) written: u64,
-    /// The connection's share of the spool; none before its first use.
+    /// Its share of the spool; none before its first use.
     pub(super) spool: Option<SpoolAccount>,
     /// Whether the connection is to be kept after the answer, as far as is known.
     pub(super) keep: bool,

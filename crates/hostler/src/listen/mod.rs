@@ -237,6 +237,7 @@ impl Shard {
         origin: &ConnectionOrigin,
     ) -> AfterHttp1 {
         let mut client = Http1Client::new(idle, first, self);
+        client.spool = client.spool.take().or_else(|| origin.shared_spool(&client.settings.spool));
         let mut exchange = origin.exchange(&self.sweep);
         loop {
             match client.next_head(&mut exchange, self).await {

@@ -184,6 +184,33 @@ async fn a_full_spool_refuses_only_requests_that_need_it() {
 }
 
 #[tokio::test]
+async fn many_connections_of_one_client_leave_room_in_the_spool_for_others() {
+    let app = upstream().start().await;
+    let limits = "server.spool_size = '1 MiB'\nserver.body_memory = '1 KiB'\nserver.min_receive_rate = '0 B'\n\
+        server.proxy_protocol = ['127.0.0.2']";
+    let site = in_front_of(&app, limits).await;
+    let begins = async |client: &str, path: &str| {
+        let mut connection = site.connect_from("127.0.0.2").await;
+        connection.send(format!("PROXY TCP4 {client} 203.0.113.1 4000 80\r\n")).await;
+        let whole = request(&format!("POST {path}"), "", &vec![b'x'; 100_000]);
+        connection.send(&whole[..whole.len() - 1]).await;
+        connection
+    };
+    let mut greedy = Vec::new();
+    for bytes in (1..=9).map(|count| count * 90_000) {
+        greedy.push(begins("81.2.69.160", "/").await);
+        eventually("a body in the spool, or a refusal", async || {
+            let spool = &site.status().await["spool"];
+            (spool["used"].as_u64()? >= bytes || spool["full"] != 0).then_some(())
+        })
+        .await;
+    }
+    let mut other = begins("81.2.69.161", "/other").await;
+    other.send("x").await;
+    other.answer().await.assert_ok("ok");
+}
+
+#[tokio::test]
 async fn a_body_larger_than_the_spool_gets_507() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "server.spool_size = '64 KiB'\nserver.body_memory = '1 KiB'").await;

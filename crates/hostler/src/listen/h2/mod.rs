@@ -49,7 +49,7 @@ struct Http2Shared {
     origin: ConnectionOrigin,
     /// The client's address as text, made once per connection.
     peer_ip: Arc<str>,
-    /// The connection's share of the spool; none before its first use.
+    /// Its share of the spool; none before its first use.
     spool: OnceLock<SpoolAccount>,
     /// The number of streams whose exchange has not ended.
     running: AtomicUsize,
@@ -145,13 +145,14 @@ impl Shard {
         let memory = self.gateway.request_memory.account();
         let window = ReceiveWindow::new(memory.reservation(), settings.http2.connection_window);
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
+        let spool = origin.shared_spool(&settings.spool).map_or_else(OnceLock::new, OnceLock::from);
         let common = Arc::new(Http2Shared {
             send_buffer: SharedSendBuffer::new(settings.answer_memory.account()),
             signals,
             shard: self,
             settings,
             origin,
-            spool: OnceLock::new(),
+            spool,
             running: AtomicUsize::new(0),
             memory,
             received: AtomicU64::new(0),
