@@ -123,14 +123,17 @@ impl Reserve {
         self.alarmed_until.is_some_and(|until| now < until)
     }
 
-    fn count(&self, workers: usize, now: Instant) -> usize {
+    fn count(&self, workers: &Workers, now: Instant) -> usize {
         let is_needed = || self.spares.iter().any(|spare| spare.needed);
+        // It may boot still, or again.
+        let will_be_needed = || workers.missing > 0 && !self.spares.is_empty();
         match self.wanted {
             // A pool that sleeps has no process at all.
-            Spares::Fixed(_) if workers == 0 => 0,
+            Spares::Fixed(_) if workers.wanted == 0 => 0,
             Spares::Fixed(count) => count,
-            // A spare that stands in stays until the missing worker is back: the boots of that worker may fail for longer than the alarm lasts.
-            Spares::Auto => usize::from(workers >= FEWEST_FOR_AUTO && (self.is_alarmed(now) || is_needed())),
+            // A spare stays until the missing worker is back: its boots may fail, or its event loop stand still, for longer than the alarm lasts.
+            Spares::Auto if workers.wanted < FEWEST_FOR_AUTO => 0,
+            Spares::Auto => usize::from(self.is_alarmed(now) || is_needed() || will_be_needed()),
         }
     }
 }
@@ -146,7 +149,7 @@ impl Reserve {
     ) -> Vec<RolloutAction> {
         // Only then: a deadline that has passed unseen is still due.
         self.alarmed_until.take_if(|until| *until <= now);
-        let wanted = self.count(workers.wanted, now);
+        let wanted = self.count(workers, now);
         let mut actions = self.dismiss_superfluous(wanted, workers);
         // During a restart it is not known yet whether the new code works, so no spare is started.
         while !workers.restarting && self.spares.len() < wanted {

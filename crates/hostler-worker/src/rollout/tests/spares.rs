@@ -57,6 +57,15 @@ fn a_blocked_worker_brings_a_spare_that_serves_until_its_loop_turns_again() {
 }
 
 #[test]
+fn a_worker_that_is_blocked_for_long_keeps_its_spare_also_if_that_boots_slowly_or_dies() {
+    let pool = pool(2).blocked(1, true).does(&[spare(3, 3)]).after(CALM).on(RolloutEvent::Tick).does(&[]);
+    let pool = pool.ready(3).does(&[steps_in(3)]).after(CALM).dies(3).does(&[]);
+    let pool = pool.ready(3).does(&[steps_in(3)]).blocked(1, false).does(&[steps_back(3)]);
+    let pool = pool.after(CALM).on(RolloutEvent::Tick);
+    pool.does(&[dismissed(3, "no spare is needed any more")]);
+}
+
+#[test]
 fn a_blocked_worker_has_a_spare_only_if_it_is_allowed() {
     pool(1).blocked(1, true).does(&[]);
     pool(2).on(RolloutEvent::Spares(Spares::Fixed(0))).blocked(1, true).does(&[]);
