@@ -86,6 +86,8 @@ pub(super) struct RunningProcess {
     asking: Option<AbortHandle>,
     /// The log says that it does not listen any more.
     pub deafness_told: bool,
+    /// When the log last said that its event loop does not turn.
+    pub block_told: Option<Instant>,
     /// The process that listens on the PORT that Hostler has set, once it is known.
     pub port_owner: Option<u32>,
     /// Where that port accepts connections, once it is known.
@@ -179,6 +181,7 @@ impl RunningProcess {
             presence: None,
             asking: None,
             deafness_told: false,
+            block_told: None,
             port_owner: None,
             port_at: None,
             foreign_processes,

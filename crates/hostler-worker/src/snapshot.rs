@@ -142,6 +142,9 @@ pub struct WorkerSnapshot {
     /// What its Node process tells about itself. Asked only while it has requests.
     #[serde(flatten)]
     pub node: NodeFigures,
+    /// The time for which its event loop has not turned although it has requests. `None`: less than three seconds.
+    #[serde(rename = "blocked_ms", serialize_with = "milliseconds")]
+    pub blocked: Option<Duration>,
     /// Why it has this number of slots, if Hostler chooses the number.
     pub slots_reason: Option<String>,
     /// The CPUs of its main thread. `None`: all that Hostler may use.
@@ -274,6 +277,8 @@ pub(super) struct WorkerStatus {
     pub last_error: Option<String>,
     pub stack: Option<Vec<String>>,
     pub hung_at: Option<Instant>,
+    /// Since when its event loop has not turned, once that counts.
+    pub blocked_since: Option<Instant>,
     pub vitals: Arc<Vitals>,
     pub capacity: Option<Arc<Capacity>>,
     /// The CPUs of its process.
@@ -310,6 +315,7 @@ impl WorkerStatus {
             last_error: None,
             stack: None,
             hung_at: None,
+            blocked_since: None,
             vitals: Arc::default(),
             capacity: None,
             cpus: None,
@@ -343,6 +349,7 @@ impl WorkerStatus {
             recycled: self.recycled.clone(),
             stack: self.stack.clone(),
             hung_ago: self.hung_at.map(|at| now.saturating_duration_since(at)),
+            blocked: self.blocked_since.map(|since| now.saturating_duration_since(since)),
             utilisation: self.vitals.utilisation(),
             node: self.vitals.node(),
             slots_reason: self

@@ -344,18 +344,6 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         }
     }
 
-    /// A worker that is leaving, or is on probation, needs no spare.
-    fn is_blocked(&self, blocked: bool) -> Option<LifecycleEvent> {
-        let pid = self.running.as_ref()?.app_pid();
-        if self.life.state() == LifecycleState::Ready {
-            if blocked {
-                self.log.event(WorkerEvent::Blocked { pid });
-            }
-            self.report(WorkerReport::Blocked(blocked));
-        }
-        None
-    }
-
     /// No new request reaches the worker. Warns once, and reports it each time. A worker that is leaving anyway needs neither.
     fn gets_no_requests(&mut self, why: Reason) {
         let is_wanted = matches!(self.life.state(), LifecycleState::Ready | LifecycleState::Standby);

@@ -5,11 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::state::WorkerTask;
+use crate::heartbeat::BLOCKED;
 use crate::lifecycle::{LifecycleEvent, LifecycleState, PoolRole};
 use crate::log::{NextLine, WorkerEvent};
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
 use crate::snapshot::WorkerState;
+
+/// The log says at most so often that a process is blocked: an app may compute for seconds in each request.
+const TELL_BLOCK_EVERY: Duration = Duration::from_secs(60);
 
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     pub(super) fn report_end(&mut self, event: LifecycleEvent, before: LifecycleState) {
@@ -56,6 +60,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
         let state = self.life.state();
         let before = self.status.state;
         self.status.state = state.into();
+        self.status.blocked_since.take_if(|_| state != LifecycleState::Ready);
         self.status.role = self.life.role();
         self.status.restarts_at = match state {
             LifecycleState::BackingOff { until } if !self.life.waits_for_change() => Some(until),
@@ -104,6 +109,21 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let pid = self.status.pid.unwrap_or_default();
             self.log.event(WorkerEvent::SpareLeft { pid });
         }
+    }
+
+    /// A worker that is leaving, or is on probation, needs no spare.
+    pub(super) fn is_blocked(&mut self, blocked: bool) -> Option<LifecycleEvent> {
+        let is_in_pool = self.life.state() == LifecycleState::Ready;
+        let running = self.running.as_mut().filter(|_| is_in_pool)?;
+        let now = Instant::now();
+        if blocked && running.block_told.is_none_or(|at| now >= at + TELL_BLOCK_EVERY) {
+            running.block_told = Some(now);
+            self.log.event(WorkerEvent::Blocked { pid: running.app_pid() });
+        }
+        self.status.blocked_since = if blocked { now.checked_sub(BLOCKED) } else { None };
+        self.report(WorkerReport::Blocked(blocked));
+        self.publish();
+        None
     }
 
     /// It is ready for the first time since it was started.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hostler_worker::{Rotation, WorkerState};
+use rustix::process::Signal;
 
 use super::support::*;
 
@@ -240,6 +241,24 @@ async fn a_worker_that_comes_back_into_rotation_with_an_old_request_is_not_taken
     // By its own clock, this is longer than `hang_timeout` after it is back.
     eventually("it lives on", || test_pool.log().contains("beat 20")).await;
     assert_eq!(test_pool.worker().generation, 1, "{}", test_pool.log());
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn a_blocked_worker_is_shown_each_time_and_logged_once_a_minute() {
+    let app = "require('http').createServer((req, res) => res.write('begun')).listen(3000);";
+    let test_pool =
+        test_pool(app).with(|settings| settings.hang_timeout = Duration::from_secs(3600)).started().await;
+    test_pool.ask("/").await;
+    let pid = test_pool.worker().pid.unwrap();
+    for _ in 0..2 {
+        signal(pid, Signal::STOP);
+        eventually("blocked", || test_pool.worker().blocked >= Some(Duration::from_secs(3))).await;
+        signal(pid, Signal::CONT);
+        eventually("it goes on", || test_pool.worker().blocked.is_none()).await;
+    }
+    let told = test_pool.log().matches("is blocked (pid").count();
+    assert_eq!(told, 1, "{}", test_pool.log());
     test_pool.stop().await;
 }
 

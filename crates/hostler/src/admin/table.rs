@@ -189,6 +189,9 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
     let all = workers.iter().map(|worker| (worker, "")).chain(spares.iter().map(|spare| (spare, " (spare)")));
     for (worker, role) in all {
         let mut state = state_of_worker(worker).to_owned() + role;
+        if worker["blocked_ms"].is_number() {
+            let _ = write!(state, " for {}", millis(&worker["blocked_ms"]));
+        }
         if worker["drain_ends_in_ms"].is_number() {
             let _ = write!(state, ", {} to go", millis(&worker["drain_ends_in_ms"]));
         }
@@ -260,9 +263,12 @@ fn write_members(out: &mut String, members: &[Value]) {
     write_rows(out, &rows);
 }
 
-/// A drained worker is called so: "out of rotation" is a worker of which a heap snapshot is taken, too.
+/// A drained worker is called so: "out of rotation" is a worker of which a heap snapshot is taken, too. One that is blocked is in the pool, but
+/// its requests wait.
 pub(crate) fn state_of_worker(worker: &Value) -> &str {
-    if worker["drained_ms"].is_number() { "drained" } else { text(&worker["state"]) }
+    let own = [("drained_ms", "drained"), ("blocked_ms", "blocked")];
+    let state = own.into_iter().find(|(since, _)| worker[*since].is_number());
+    state.map_or_else(|| text(&worker["state"]), |(_, state)| state)
 }
 
 pub(crate) fn state_of(member: &Value) -> &'static str {
@@ -377,6 +383,14 @@ mod tests {
         write_workers(&mut out, &[process(1, "ready")], &[process(2, "standby"), process(3, "backing off")]);
         let errors: Vec<_> = out.lines().filter(|line| line.contains("exit code 1")).collect();
         assert_eq!(errors, ["  worker 3: exit code 1"]);
+    }
+
+    #[test]
+    fn a_blocked_worker_is_called_so() {
+        let worker = [json!({ "index": 1, "state": "ready", "blocked_ms": 12_345 })];
+        let mut out = String::new();
+        write_workers(&mut out, &worker, &worker);
+        assert!(out.contains("  blocked for 12s  ") && out.contains("  blocked (spare) for 12s  "), "{out}");
     }
 
     #[test]

@@ -217,7 +217,7 @@ fn workers(state: &TopState, page: &mut TopPage<'_>) {
         );
         let mut style = match state_of {
             "ready" | "ok" | "standby" => Style::new(),
-            "booting" | "warming" | "retiring" => page.colour(Color::Yellow),
+            "booting" | "warming" | "retiring" | "blocked" => page.colour(Color::Yellow),
             _ => page.colour(Color::Red),
         };
         if at == chosen && state.in_workers {
@@ -248,6 +248,10 @@ fn about(worker: &Value) -> Vec<String> {
             worker["tunnels"],
             worker["streams"],
         ));
+    }
+    if worker["blocked_ms"].is_number() {
+        let blocked = millis(&worker["blocked_ms"]);
+        all.push(format!("    blocked for {blocked}: it has requests, and its event loop does not turn"));
     }
     for (key, what) in [
         ("last_exit", "last exit"),

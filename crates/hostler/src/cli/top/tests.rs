@@ -103,6 +103,15 @@ fn the_arrows_choose_a_pool_and_then_its_worker() {
 }
 
 #[test]
+fn a_blocked_worker_is_called_so_and_says_for_how_long() {
+    let (mut state, mut status) = (seen(), status(1200));
+    status["pools"][0]["workers"][0]["blocked_ms"] = json!(12_345);
+    state.take(Instant::now() + Duration::from_secs(4), Ok(status));
+    let shown = drawn(&state, 80, 40);
+    assert!(shown.contains("> 1               blocked ") && shown.contains("blocked for 12s: "), "{shown}");
+}
+
+#[test]
 fn a_member_of_two_pools_has_a_rate_in_each() {
     let status = |of_web: u64, of_api: u64| {
         let pool = |name: &str, granted: u64| json!({ "name": name, "members": [{ "id": 1, "endpoint": "10.0.0.1:80", "granted": granted }] });
