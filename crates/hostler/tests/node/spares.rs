@@ -118,6 +118,15 @@ async fn a_spare_serves_while_all_workers_are_blocked() {
     assert!(!blocked.contains(&served["pid"]), "{served} {blocked:?}");
     site.logged("its event loop has not turned for 3 s").await;
     site.logged("is started as a spare").await;
+    eventually("the metrics show both as blocked", async || {
+        let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+        let blocked = |worker: usize| {
+            let name = format!("hostler_worker_blocked_seconds{{pool=\"app\",worker=\"{worker}\"}} ");
+            metrics.lines().find_map(|line| line.strip_prefix(name.as_str())?.parse::<f64>().ok())
+        };
+        (blocked(1) >= Some(3.0) && blocked(2) >= Some(3.0)).then_some(())
+    })
+    .await;
 
     site.touch("released");
     for request in blocking {

@@ -229,13 +229,14 @@ fn workers(out: &mut MetricWriter<'_>, pools: &[PoolStatus]) -> fmt::Result {
     out.each(metric::WORKERS_WANTED, wanted)?;
     let deaths = pools.iter().filter_map(|pool| Some((pool.label(), pool.boots?.deaths as f64)));
     out.each(metric::WORKER_DEATHS, deaths)?;
-    let figures: [(&Metric, WorkerFigure); 17] = [
+    let figures: [(&Metric, WorkerFigure); 18] = [
         (metric::RESTARTS, |report| Some(report.worker.restarts as f64)),
         (metric::WORKER_CRASHES, |report| Some(f64::from(report.worker.crashes))),
         (metric::WORKER_MEMORY, |report| report.worker.memory.map(|bytes| bytes as f64)),
         (metric::WORKER_REQUESTS, |report| Some(report.requests as f64)),
         (metric::WORKER_SLOTS, |report| Some(report.slots as f64)),
         (metric::WORKER_IN_USE, |report| Some(report.in_use as f64)),
+        (metric::WORKER_BLOCKED, |report| Some(report.worker.blocked.unwrap_or_default().as_secs_f64())),
         (metric::EVENT_LOOP, |report| report.worker.utilisation),
         (metric::COLLECTIONS, |report| Some(report.worker.collections as f64)),
         (metric::HEAP_USED, |report| report.worker.node.heap.map(|heap| heap.used as f64)),

@@ -89,6 +89,7 @@ metrics! {
     WORKER_REQUESTS: Counter "hostler_worker_requests" ["pool", "worker"] "Requests that the process of a worker got";
     WORKER_SLOTS: Gauge "hostler_worker_slots" ["pool", "worker"] "How many requests a worker may have at once";
     WORKER_IN_USE: Gauge "hostler_worker_slots_in_use" ["pool", "worker"] "How many requests a worker has";
+    WORKER_BLOCKED: Gauge "hostler_worker_blocked_seconds" ["pool", "worker"] "How long the event loop of a worker has not turned although it has requests, in seconds. 0 if it is less than 3 s";
     EVENT_LOOP: Gauge "nodejs_eventloop_utilization_ratio" ["pool", "worker"] "Share of time that a worker's event loop works. Measured while the worker has requests";
     LOOP_MIN: Gauge "nodejs_eventloop_delay_min_seconds" ["pool", "worker"] "Shortest time in which a worker's event loop answered Hostler, over the last 120 answers, in seconds";
     LOOP_MEAN: Gauge "nodejs_eventloop_delay_mean_seconds" ["pool", "worker"] "Mean time in which a worker's event loop answered Hostler, over the last 120 answers, in seconds";
