@@ -8,6 +8,7 @@ import { eventually, openBrowser, startHostler } from '@hostler/testkit';
 
 const APP = `
 require('node:http').createServer((request, response) => {
+  while (request.url === '/spin' && !require('node:fs').existsSync(__dirname + '/released'));
   setTimeout(() => response.end('done'), request.url === '/late' ? 3000 : 0);
 }).listen(process.env.PORT);
 `;
@@ -69,4 +70,23 @@ test('on a phone, a lane says that its worker is drained', async () => {
   assert.equal(answer.status, 200, await answer.text());
   await page.locator('.labels .state', { hasText: 'drained' }).waitFor({ timeout: 60_000 });
   await page.close();
+});
+
+test('a blocked worker is called so in its lane, in the table and in a notice', async () => {
+  const config = `[pools.web]\ncommand = "node ${join(folder, 'app.cjs')}"\nworkers = 2\nspares = 0\nconcurrency = 1\nrequest_timeout = "1h"\n[[routes]]\nmatch = "*"\npool = "web"\n`;
+  const blocked = await startHostler({ config });
+  const page = await browser.newPage();
+  const answer = fetch(`${blocked.url}/spin`).catch(() => null);
+  try {
+    await page.goto(`${blocked.admin}/`);
+    await page.locator('.labels .state', { hasText: 'blocked' }).waitFor({ timeout: 60_000 });
+    await page.locator('#workers tbody tr', { hasText: 'blocked for' }).waitFor();
+    await page.locator('.notice.warn', { hasText: 'has been blocked for' }).locator('button').click();
+    await page.locator('#explain dt', { hasText: 'blocked' }).waitFor();
+  } finally {
+    await writeFile(join(folder, 'released'), '');
+    await answer;
+    await page.close();
+    await blocked.stop();
+  }
 });

@@ -40,6 +40,7 @@ export function explainWorker(pool, name, about) {
   const facts = [
     ['state', `${worker.state}. ${STATES[worker.state] ?? ''}`],
     ['drained', worker.drained_ms != null && `${millis(worker.drained_ms)} ago${worker.drain_ends_in_ms == null ? ', until you undrain it' : `, ends in ${millis(worker.drain_ends_in_ms)}`}`],
+    ['blocked', worker.blocked_ms != null && `for ${millis(worker.blocked_ms)}: it has requests, and its event loop does not turn`],
     ['process', worker.pid],
     ['age', millis(worker.uptime_ms)],
     ['slots', `${worker.in_use} of ${worker.slots} in use`],

@@ -78,6 +78,9 @@ function notices(status) {
       const where = worker.stack?.[0] ? ` in ${worker.stack[0]}` : '';
       all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, 'guide/failures.md#a-worker-hangs', `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
     }
+    for (const worker of workersOf(pool).filter((each) => each.blocked_ms != null)) {
+      all.push(['warn', `has been blocked for ${millis(worker.blocked_ms)}: it has requests, and its event loop does not turn.`, 'guide/failures.md#a-worker-hangs', `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
+    }
     if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Requests that would wait long are refused. Add workers, or make the slowest route faster.`, 'concepts/overload.md']);
     if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`, 'guide/failures.md#a-pool-is-paused']);
     if (pool.rollout?.running_ms != null) all.push(['warn', `${pool.name} restarts: ${pool.rollout.done} of ${pool.rollout.total} workers are new.`, 'guide/failures.md#a-pool-restarts']);

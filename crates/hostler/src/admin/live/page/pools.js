@@ -140,6 +140,7 @@ function stateOf(part, lane) {
   if (worker && hangs(worker)) return { state: 'hung', kind: 'bad' };
   if (lane.out) return { state: 'out', kind: 'bad' };
   if (worker?.drained_ms != null) return { state: 'drained', kind: 'warn' };
+  if (worker?.blocked_ms != null) return { state: 'blocked', kind: 'warn' };
   if (lane.gone !== null) return { state: worker?.state ?? 'gone', kind: 'warn' };
   if (lane.left) return { state: 'leaving', kind: 'warn' };
   return { state: `${used(lane.inUse, lane.slots)}${long ? `, ${long}` : ''}`, kind: '' };

@@ -71,7 +71,8 @@ function workers(status) {
 }
 
 function workerRow(pool, each) {
-  const state = isHung(each) ? { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' } : { text: each.drained_ms == null ? each.state : 'drained', kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' };
+  const blocked = each.blocked_ms != null && { text: `blocked for ${millis(each.blocked_ms)}`, kind: 'warn' };
+  const state = blocked || (isHung(each) ? { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' } : { text: each.drained_ms == null ? each.state : 'drained', kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' });
   const heap = each.heap ? `${bytes(each.heap.used)} of ${bytes(each.heap.limit)}` : '–';
   const busy = { text: percent(each.utilisation), kind: each.utilisation > 0.9 ? 'warn' : '' };
   const delay = each.event_loop_delay ? micros(each.event_loop_delay.p99_us) : '–';
