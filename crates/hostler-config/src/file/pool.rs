@@ -86,13 +86,13 @@ section! {
         /// The number of additional workers that are booted and warm, but get no requests. A spare takes the place of a
         /// worker that dies or is blocked.
         ///
-        /// It does so at once, until the new worker is ready or the blocked one goes on. A worker is blocked if it has requests and its
-        /// event loop has not turned for 3 s. Each spare takes the memory of a worker. The numbers of spares (`HOSTLER_WORKER`) follow
-        /// those of the workers.
+        /// It does so at once, until the new worker is ready or the event loop of the blocked one turns again. A worker is blocked if it
+        /// has requests and its event loop has not turned for 3 s. Each spare takes the memory of a worker. The numbers of spares
+        /// (`HOSTLER_WORKER`) follow those of the workers.
         ///
-        /// - `"auto"`: one spare from the second death of a ready worker within 30 s on, or from the moment at which a worker is
-        ///   blocked, until no worker has died or was blocked for 60 s and none is missing or blocked. With `workers = 1` none, because
-        ///   such an app may not allow a second process for long.
+        /// - `"auto"`: one spare while workers die often or are blocked. Hostler starts it at the second death of a ready worker within
+        ///   30 s, or when a worker is blocked. It stops the spare when no worker has died or was blocked for 60 s, and none is missing or
+        ///   blocked. With `workers = 1` there is none, because such an app may not allow a second process for long.
         /// - `0`: none.
         ///
         /// Set `1` if the app boots slowly and no request may wait for a boot after a worker has died. See

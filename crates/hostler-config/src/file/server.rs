@@ -141,8 +141,8 @@ pub struct Server {
     pub log_health_checks: Option<bool>,
     /// The time for the new process of `hostler upgrade` (SIGUSR2) to get its workers ready.
     ///
-    /// Over it, Hostler ends the new process, and the running process continues as before. At `hostler reload`, reading
-    /// the files may take as long, and so may the first worker of a new pool. Raise it if the workers boot slowly.
+    /// Over it, Hostler ends the new process, and the running process continues as before. The same time holds at
+    /// `hostler reload` for reading the files, and for the first worker of a new pool. Raise it if the workers boot slowly.
     pub upgrade_timeout: Period,
     /// The memory for the workers of all pools together. It limits pools with `workers = { min, max }`.
     ///
@@ -291,8 +291,8 @@ pub struct Server {
     pub http2_stream_window: Size<65_536, 1_073_741_824>,
     /// The flow-control window of an HTTP/2 connection: the same limit for all request bodies of the connection together.
     ///
-    /// Bytes that cannot be passed on yet (`buffer = "none"`, WebSockets), because their request waits for a slot or their
-    /// worker reads slowly, have room besides. It counts as `request_memory`; if half of that is used, it is small.
+    /// Bytes that cannot be passed on yet, because their request waits for a slot or their worker reads slowly (`buffer = "none"`,
+    /// WebSockets), make the window larger. This memory counts as `request_memory`. If half of that is used, the window grows only a little.
     pub http2_connection_window: Size<65_536, 1_073_741_824>,
     /// The format of the log on standard output. Hostler writes one line for each request, for each event of its own, and for
     /// each line that a worker prints.
