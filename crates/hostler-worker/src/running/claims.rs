@@ -166,12 +166,12 @@ fn told(ListenClaim { pid, port, .. }: ListenClaim, why: ClaimWait, wait: Durati
     let wait = wait.as_secs_f64();
     match why {
         ClaimWait::Helper => format!(
-            "process {pid}, which the app's command has started, listens on port {port}; Hostler waits {wait:.1} s whether the process that \
-             started it listens too, and is the app. With port of the pool (--port), Hostler need not wait"
+            "process {pid}, which the app's command has started, listens on port {port}; Hostler waits {wait:.1} s for the process that \
+             started it: if that one listens too, it is the app. To avoid the wait, set port of the pool (--port)"
         ),
         ClaimWait::FirstPort => format!(
-            "the app listens on port {port}; Hostler waits up to {wait:.1} s for another server of it, which had the requests in an earlier \
-             worker. With port of the pool (--port), Hostler need not wait"
+            "the app listens on port {port}; Hostler waits up to {wait:.1} s for another server of it, which got the requests in an earlier \
+             worker. To avoid the wait, set port of the pool (--port)"
         ),
     }
 }

@@ -79,7 +79,7 @@ impl Collector {
         let mut task = JoinSet::new();
         task.spawn(async move { drop(connection.await) });
         let answered = timeout_at(until, sender.send_request(self.request(message))).await;
-        let late = |_| again(&format!("no answer in {TIME_LIMIT:?}"));
+        let late = |_| again(&format!("no response in {TIME_LIMIT:?}"));
         read(answered.map_err(late)?.map_err(|error| again(&error))?).await
     }
 

@@ -70,7 +70,7 @@ async fn a_helper_process_that_listens_first_gets_no_requests_and_its_own_port_w
         let helper = port.address().port();
         let site = with_helper(helper, listen).start().await;
         let told = site.logged("which the app's command has started, listens on port ").await;
-        assert!(told.starts_with(&format!("{helper}; Hostler waits 5.0 s whether")), "{told}");
+        assert!(told.starts_with(&format!("{helper}; Hostler waits 5.0 s for the process ")), "{told}");
         assert_eq!(site.workers().await[0]["state"], "booting");
         gives_way(site, helper).await;
     }
