@@ -298,8 +298,9 @@ pub struct Poison {
     /// between.
     ///
     /// When it is reached, Hostler does not send the request again, and answers all requests like it with 502
-    /// (`poison`) for `keep_off`. If workers have several slots, Hostler tries a suspect request alone, so that it
-    /// does not blame other requests. `0`: never.
+    /// (`poison`) for `keep_off`. If all these workers died over requests of one client, only this client gets the 502.
+    /// If workers have several slots, Hostler tries a suspect request alone, so that it does not blame other requests.
+    /// `0`: never.
     pub kills: Count<0, 1000>,
     /// The time for which Hostler refuses such requests. Then a worker gets one of them again.
     pub keep_off: Period,
