@@ -76,8 +76,9 @@ pub(super) struct Page {
     seen: HashMap<u64, Instant>,
     /// When this Hostler saw the current hour begin.
     hour: Option<Instant>,
-    /// Changes that are not on the page yet.
-    pending: BTreeSet<Box<str>>,
+    /// Changes that are not on the page yet. True: in a draft, which a Hostler may have read on the server already. So a later change of the
+    /// same key needs a record of its own.
+    pending: BTreeMap<Box<str>, bool>,
     pending_bytes: usize,
 }
 
@@ -133,28 +134,28 @@ impl Page {
         let mut later = self.current.changes.iter().rev().take_while(|(number, _)| *number > under.number);
         under.epoch.get() != self.current.epoch
             || later.any(|(_, changed)| is_it(changed))
-            || std::str::from_utf8(key).is_ok_and(|key| self.pending.contains(key))
+            || std::str::from_utf8(key).is_ok_and(|key| self.pending.contains_key(key))
     }
 
     pub fn change(&mut self, key: &str) {
-        if self.pending.insert(key.into()) {
+        if self.pending.insert(key.into(), false).is_none() {
             self.pending_bytes += key.len();
         }
     }
 
     pub fn too_many_pending(&self) -> Option<Vec<Box<str>>> {
         let is_too_much = self.pending.len() > 4 * MOST_CHANGES || self.pending_bytes > 4 * MOST_BYTES;
-        is_too_much.then(|| self.pending.iter().cloned().collect())
+        is_too_much.then(|| self.pending.keys().cloned().collect())
     }
 
     /// The changed keys that are not on the page yet.
     pub fn pending(&self) -> impl Iterator<Item = &str> {
-        self.pending.iter().map(|key| &**key)
+        self.pending.keys().map(|key| &**key)
     }
 
     pub fn drop_pending(&mut self, keys: &[Box<str>]) {
         for key in keys {
-            if self.pending.remove(key) {
+            if self.pending.remove(key).is_some() {
                 self.pending_bytes -= key.len();
             }
         }
@@ -208,7 +209,7 @@ impl Page {
     pub fn overflow(&self, purges: &Purges, swept: &[(u64, Box<str>)]) -> Option<(Vec<Box<str>>, usize)> {
         let stays = |change: &&(u64, Box<str>)| !swept.contains(change);
         let old = self.current.changes.iter().filter(stays).map(|(_, key)| key);
-        let keys = old.chain(&self.pending).filter(|key| !self.is_covered(purges, key));
+        let keys = old.chain(self.pending.keys()).filter(|key| !self.is_covered(purges, key));
         let keys: BTreeSet<&Box<str>> = keys.collect();
         let bytes: usize = keys.iter().map(|key| key.len()).sum();
         let is_crowd = keys.len() > MOST_CHANGES || bytes > MOST_BYTES;
@@ -239,7 +240,7 @@ impl Page {
             && self.current.purges.keys().all(|id| purges.contains_key(id))
     }
 
-    pub fn draft(&self, purges: &Purges, swept: &[(u64, Box<str>)], now: Instant) -> Option<PageDraft> {
+    pub fn draft(&mut self, purges: &Purges, swept: &[(u64, Box<str>)], now: Instant) -> Option<PageDraft> {
         if swept.is_empty() && self.is_right(purges, now) {
             return None;
         }
@@ -255,19 +256,23 @@ impl Page {
             next.purges.insert(id, PurgeRecord { number: next.last, hour, purge: purge.clone() });
         }
         let is_over = |change: &(u64, Box<str>)| {
-            swept.contains(change) || self.pending.contains(&change.1) || self.is_covered(purges, &change.1)
+            swept.contains(change)
+                || self.pending.contains_key(&change.1)
+                || self.is_covered(purges, &change.1)
         };
         next.changes.retain(|change| !is_over(change));
         next.pruned = swept.iter().map(|(number, _)| *number).fold(next.pruned, u64::max);
-        for key in self.pending.iter().filter(|key| !self.is_covered(purges, key)) {
+        for key in self.pending.keys().filter(|key| !self.is_covered(purges, key)) {
             next.last = next.last.saturating_add(1);
             next.changes.push((next.last, key.clone()));
         }
-        Some(PageDraft { written: next, taken: self.pending.iter().cloned().collect() })
+        self.pending.values_mut().for_each(|is_offered| *is_offered = true);
+        Some(PageDraft { written: next, taken: self.pending.keys().cloned().collect() })
     }
 
     /// The draft was written. Returns the purges that were on the page and are not any more.
-    pub fn wrote(&mut self, draft: PageDraft, now: Instant) -> Vec<u64> {
+    pub fn wrote(&mut self, mut draft: PageDraft, now: Instant) -> Vec<u64> {
+        draft.taken.retain(|key| self.pending.get(key) == Some(&true));
         self.drop_pending(&draft.taken);
         // The next look finds out the version that memcached gave it.
         self.version = None;

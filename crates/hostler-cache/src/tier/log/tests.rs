@@ -132,6 +132,24 @@ fn a_change_is_on_the_page_of_its_server_until_all_have_read_it() {
 }
 
 #[test]
+fn a_change_while_an_equal_one_is_written_has_a_record_of_its_own() {
+    let (mut servers, mut one, mut other, now) = logs();
+    one.change(0, b"a.org/cart");
+    let draft = one.draft(0, &[], now).unwrap();
+    // The server has the page, and the other Hostler reads it, before the one that writes it knows that it is there.
+    servers.pages[0] = Some((draft.bytes(), (99, draft.mark())));
+    servers.agree(&mut other, 0, now);
+    let between = other.under(0).unwrap();
+    one.change(0, b"a.org/cart");
+    one.wrote(0, draft, now);
+    assert!(one.lacks(0));
+    servers.agree(&mut one, 0, now);
+    assert!(!one.lacks(0));
+    assert_eq!(servers.agree(&mut other, 0, now), [url("a.org/cart")]);
+    assert!(other.voids(0, b"a.org/cart", &entry("x"), between));
+}
+
+#[test]
 fn thousands_of_changes_are_recorded_compactly_and_displace_no_purge() {
     let (mut servers, mut one, mut other, now) = logs();
     one.add(tag("shop"));
