@@ -75,7 +75,9 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                     if silent_for >= self.settings.borrow().hang_timeout {
                         return news_sender.send(WorkerNews::Silent).await;
                     }
-                    if blocked != (silent_for >= BLOCKED) {
+                    // A debugger may have stopped it.
+                    let is_debugged = self.settings.borrow().development.inspector.is_some();
+                    if blocked != (silent_for >= BLOCKED && !is_debugged) {
                         blocked = !blocked;
                         news_sender.send(WorkerNews::Blocked(blocked)).await;
                     }
@@ -173,6 +175,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::development::Development;
     use crate::news::NewsReceiver;
 
     const REPORT: Report = Report { time: LoopTime { active: 1, idle: 1 }, heap: None, gc: None };
@@ -181,9 +184,10 @@ mod tests {
     fn attended(
         membership: &Membership<()>,
         vitals: &Arc<Vitals>,
+        development: Development,
     ) -> (mpsc::Receiver<ToWorker>, mpsc::Sender<Option<Report>>, NewsReceiver) {
         let tuner: Arc<ConcurrencyTuner> = Arc::default();
-        let settings = WorkerSettings { hang_timeout: 1000 * BEAT, ..WorkerSettings::default() };
+        let settings = WorkerSettings { hang_timeout: 1000 * BEAT, development, ..WorkerSettings::default() };
         let heartbeat = Heartbeat {
             gauge: membership.gauge(),
             vitals: Arc::clone(vitals),
@@ -215,7 +219,8 @@ mod tests {
     async fn a_worker_with_requests_that_does_not_answer_is_blocked_until_it_does() {
         let pool = Pool::new("test", PoolSettings::default());
         let membership = pool.join((), 1);
-        let (_asked, reports, mut news_receiver) = attended(&membership, &Arc::default());
+        let (_asked, reports, mut news_receiver) =
+            attended(&membership, &Arc::default(), Development::default());
         advance(100 * BEAT).await;
         let _lease = pool.acquire(Claim::default()).await.unwrap();
         let begin = Instant::now();
@@ -227,11 +232,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_worker_that_a_debugger_may_have_stopped_is_not_blocked() {
+        let pool = Pool::new("test", PoolSettings::default());
+        let membership = pool.join((), 1);
+        let development = Development { inspector: "127.0.0.1:9229".parse().ok(), ..Development::default() };
+        let (_asked, _reports, mut news_receiver) = attended(&membership, &Arc::default(), development);
+        let _lease = pool.acquire(Claim::default()).await.unwrap();
+        assert!(matches!(news_receiver.recv().await, Some((1, WorkerNews::Silent))), "after hang_timeout");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_time_in_which_hostler_did_not_run_is_no_delay_of_the_event_loop() {
         let pool = Pool::new("test", PoolSettings::default());
         let membership = pool.join((), 1);
         let vitals = Arc::default();
-        let (mut asked, reports, _news_receiver) = attended(&membership, &vitals);
+        let (mut asked, reports, _news_receiver) = attended(&membership, &vitals, Development::default());
         assert_eq!(asked.recv().await, Some(ToWorker::Report));
         reports.try_send(Some(REPORT)).unwrap();
         advance(120 * BEAT).await;
