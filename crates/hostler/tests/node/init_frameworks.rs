@@ -174,6 +174,25 @@ async fn pages_that_hostler_would_not_find_are_named() {
 }
 
 #[tokio::test]
+async fn the_path_for_which_pages_are_built_is_named() {
+    for (dependency, file, text) in [
+        ("vite", "vite.config.ts", "x({ base: '/docs/' })"),
+        ("astro", "astro.config.mjs", "x({ base: 'docs' })"),
+        ("next", "next.config.js", "module.exports = { output: 'export', basePath: '/docs' }"),
+    ] {
+        let package = package(&format!(r#""dependencies": {{ "{dependency}": "1" }}"#));
+        for (text, is_named) in [(text.to_owned(), true), (text.replace("docs", ""), false)] {
+            let (_folder, output) = init(&[("package.json", &package), (file, &text)], &[]).await;
+            let said = output.assert_exit(0).stdout.clone();
+            let named =
+                r#"write match = "/docs/*" in their route, and rewrite = { strip_prefix = "/docs" }."#;
+            assert_eq!(said.contains(named), is_named, "{text}: {said}");
+            assert_eq!(said.contains("The pages are built for"), is_named, "{text}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_framework_on_vite_with_a_server_is_not_taken_for_pages() {
     let scripts = r#""scripts": { "dev": "vite dev", "build": "vite build" }"#;
     let of = |dependencies: &str| {

@@ -163,6 +163,7 @@ fn exported(dir: &str, config: &ConfigText) -> Recognised {
         ..FoundFiles::default()
     };
     let found = Recognised::pages("exported pages of Next.js (output: \"export\")", dir, files);
+    let found = found.built_for(&config.setting("basePath"));
     match config.contains("trailingSlash: true") {
         true => found,
         false => found.open(

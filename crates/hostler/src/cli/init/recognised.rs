@@ -1,5 +1,6 @@
 //! What is known of an app by its framework. Does not know how frameworks are recognised.
 
+use super::config_text::TextSetting;
 use super::found::{FoundFiles, FoundPool};
 use super::package::NodePackage;
 use super::script_line::ScriptLine;
@@ -25,6 +26,20 @@ impl Recognised {
         let files = FoundFiles { paths: "*".into(), dir: dir.into(), ..files };
         let pool = FoundPool { what: what.into(), files: vec![files], ..FoundPool::default() };
         Self { pool, built: Some(dir.into()) }
+    }
+
+    /// Names the path for which pages are built, as the configuration says. Their folder does not contain it.
+    pub fn built_for(self, base: &TextSetting) -> Self {
+        let TextSetting::Text(base) = base else { return self };
+        let base = base.trim_matches('/');
+        // The address of another server, or relative to the page.
+        if base.is_empty() || base.starts_with('.') || base.contains(':') {
+            return self;
+        }
+        self.open(format!(
+            "The pages are built for /{base}/, and their folder has no folder of that name: write match = \"/{base}/*\" in their route, and \
+             rewrite = {{ strip_prefix = \"/{base}\" }}."
+        ))
     }
 
     pub fn serves(mut self, files: FoundFiles) -> Self {

@@ -50,6 +50,7 @@ fn static_kit(package: &NodePackage, config: &ConfigText) -> Recognised {
     let files = FoundFiles { why, fallback, not_found, ..hashed("", "", "/_app/immutable/*") };
     let found =
         Recognised::pages("pages of SvelteKit (adapter-static)", &config.folder("pages", "build"), files);
+    let found = found.built_for(&config.setting("base"));
     let layouts = ["src/routes/+layout", "src/routes/+layout.server"];
     match is_app || ConfigText::read(&package.folder, &layouts).contains("trailingSlash") {
         true => found,
@@ -71,7 +72,7 @@ pub(super) fn astro(package: &NodePackage) -> Option<Recognised> {
             not_found: existing(package, &build, "404.html"),
             ..hashed("", "", "/_astro/*")
         };
-        let found = Recognised::pages("pages of Astro", &build, files);
+        let found = Recognised::pages("pages of Astro", &build, files).built_for(&config.setting("base"));
         let found = match config.setting("format") {
             TextSetting::Text(format) if ["file", "preserve"].contains(&format.as_str()) => found.open(
                 "Hostler serves /about only as about/index.html. Leave build.format out of astro.config, and build again.",
@@ -146,7 +147,7 @@ pub(super) fn pages_only(package: &NodePackage) -> Option<Recognised> {
     }
     let config = ConfigText::read(&package.folder, &["vite.config"]);
     let dir = joined(&config.folder("root", ""), &config.folder("outDir", "dist"));
-    let found = pages("pages of Vite", &dir, "/assets/*");
+    let found = pages("pages of Vite", &dir, "/assets/*").built_for(&config.setting("base"));
     Some(match [config.setting("root"), config.setting("outDir")].contains(&TextSetting::Computed) {
         true => found.open("vite.config computes root or outDir: write the folder of the build in dir."),
         false => found,
