@@ -1,4 +1,4 @@
-//! Limits the cost of encoding: its memory in all, and its share of each thread's time. Knows no encoder.
+//! Limits the cost of encoding: its memory in all and for one client, and its share of each thread's time. Knows no encoder.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,6 +69,10 @@ impl EncoderMemory {
     }
 }
 
+/// The memory of those encoders of one client that last as long as the client reads.
+#[derive(Debug, Clone, Default)]
+pub struct ClientEncoders(Arc<AtomicU64>);
+
 /// The share of one thread.
 #[derive(Debug)]
 pub struct Allowance {
@@ -83,12 +87,14 @@ impl Allowance {
         Arc::new(Self { memory, debt: Mutex::new((Duration::ZERO, Instant::now())) })
     }
 
-    /// The permission to encode one response with this many bytes of memory. `None` if there is not enough memory or
-    /// time.
-    pub fn grant(self: &Arc<Self>, memory: u64) -> Option<MemoryGrant> {
+    /// The permission to encode one response with this many bytes of memory. With `client`, the encoder lasts as long as
+    /// that client reads: all such encoders of a client may have as much memory as is free after that, so one client
+    /// alone may have half. `None` if there is not enough memory or time.
+    pub fn grant(self: &Arc<Self>, memory: u64, client: Option<&ClientEncoders>) -> Option<MemoryGrant> {
         let used = self.memory.used.fetch_add(memory, Relaxed) + memory;
-        let grant = MemoryGrant { allowance: self.clone(), memory };
-        if used > self.memory.most.load(Relaxed) || self.spend(Duration::ZERO) > BURST {
+        let held = client.map_or(0, |client| client.0.fetch_add(memory, Relaxed) + memory);
+        let grant = MemoryGrant { allowance: self.clone(), memory, client: client.cloned() };
+        if used + held > self.memory.most.load(Relaxed) || self.spend(Duration::ZERO) > BURST {
             self.memory.spared.fetch_add(1, Relaxed);
             return None;
         }
@@ -111,6 +117,8 @@ impl Allowance {
 pub struct MemoryGrant {
     allowance: Arc<Allowance>,
     memory: u64,
+    /// The client that has the memory as long as it reads.
+    client: Option<ClientEncoders>,
 }
 
 impl MemoryGrant {
@@ -125,6 +133,9 @@ impl MemoryGrant {
 impl Drop for MemoryGrant {
     fn drop(&mut self) {
         self.allowance.memory.used.fetch_sub(self.memory, Relaxed);
+        if let Some(client) = &self.client {
+            client.0.fetch_sub(self.memory, Relaxed);
+        }
     }
 }
 
@@ -140,36 +151,51 @@ mod tests {
     async fn without_memory_an_answer_is_not_encoded() {
         let memory = Arc::new(EncoderMemory::new(2 * MIB));
         let (one, other) = (Allowance::new(memory.clone()), Allowance::new(memory.clone()));
-        let first = one.grant(MIB).unwrap();
-        let _second = other.grant(MIB).unwrap();
-        assert!(one.grant(1).is_none());
+        let first = one.grant(MIB, None).unwrap();
+        let _second = other.grant(MIB, None).unwrap();
+        assert!(one.grant(1, None).is_none());
         drop(first);
-        assert!(other.grant(MIB).is_some());
+        assert!(other.grant(MIB, None).is_some());
         assert_eq!(memory.usage(), Usage { encoded: 3, spared: 1, memory: MIB, ..Usage::default() });
         memory.resize(MIB);
-        assert!(one.grant(1).is_none());
+        assert!(one.grant(1, None).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn encoders_that_wait_for_one_client_leave_half_of_the_memory_to_others() {
+        let memory = Arc::new(EncoderMemory::new(10));
+        let allowance = Allowance::new(memory.clone());
+        let (one, other) = (ClientEncoders::default(), ClientEncoders::default());
+        let held: Vec<_> = (0..10).map_while(|_| allowance.grant(1, Some(&one))).collect();
+        assert_eq!(held.len(), 5);
+        assert!(allowance.grant(1, Some(&other)).is_some());
+        let short: Vec<_> = (0..10).map_while(|_| allowance.grant(1, None)).collect();
+        assert_eq!(short.len(), 5, "those that wait for no client may have all");
+        drop((held, short));
+        assert!(allowance.grant(5, Some(&one)).is_some());
+        assert_eq!(memory.usage().memory, 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_thread_over_its_cpu_budget_encodes_nothing_new_until_the_budget_refills() {
         let allowance = Allowance::new(Arc::new(EncoderMemory::new(MIB)));
-        let grant = allowance.grant(1).unwrap();
+        let grant = allowance.grant(1, None).unwrap();
         grant.spent(BURST, 1000, 100);
-        assert!(allowance.grant(1).is_some());
+        assert!(allowance.grant(1, None).is_some());
         grant.spent(Duration::from_millis(10), 1000, 100);
-        assert!(allowance.grant(1).is_none());
+        assert!(allowance.grant(1, None).is_none());
         advance(Duration::from_millis(19)).await;
-        assert!(allowance.grant(1).is_none());
+        assert!(allowance.grant(1, None).is_none());
         advance(Duration::from_millis(1)).await;
-        assert!(allowance.grant(1).is_some());
+        assert!(allowance.grant(1, None).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_thread_has_its_own_budget() {
         let memory = Arc::new(EncoderMemory::new(MIB));
         let (one, other) = (Allowance::new(memory.clone()), Allowance::new(memory));
-        one.grant(1).unwrap().spent(BURST * 2, 1, 1);
-        assert!(one.grant(1).is_none());
-        assert!(other.grant(1).is_some());
+        one.grant(1, None).unwrap().spent(BURST * 2, 1, 1);
+        assert!(one.grant(1, None).is_none());
+        assert!(other.grant(1, None).is_some());
     }
 }

@@ -10,7 +10,7 @@ mod plan;
 mod stream;
 
 pub use accept::choose;
-pub use allowance::{Allowance, EncoderMemory, MemoryGrant, Usage};
+pub use allowance::{Allowance, ClientEncoders, EncoderMemory, MemoryGrant, Usage};
 pub use encoder::{Encoder, EncoderEffort};
 pub use head::{encoded, revalidated, trailers, varying};
 pub use media::MediaRange;

@@ -10,7 +10,7 @@ use hostler_wire::turn;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::allowance::MemoryGrant;
-use super::{Allowance, Coding, Encoder, EncoderEffort};
+use super::{Allowance, ClientEncoders, Coding, Encoder, EncoderEffort};
 
 /// After this many bytes, the task yields to the other tasks of the thread.
 const PIECE: usize = 16 * 1024;
@@ -53,14 +53,15 @@ pub struct EncodedStream {
 }
 
 impl EncodedStream {
-    /// The beginning of a body, if there is memory and time for its encoder.
+    /// The beginning of a body, if there is memory and time for its encoder. With `client`, the body waits for this client.
     pub fn begin(
         coding: Coding,
         effort: EncoderEffort,
         flow: Flow,
         allowance: &Arc<Allowance>,
+        client: Option<&ClientEncoders>,
     ) -> Option<Self> {
-        let grant = allowance.grant(Encoder::memory(coding, effort))?;
+        let grant = allowance.grant(Encoder::memory(coding, effort), client)?;
         let encoder = Encoder::new(coding, effort);
         Some(Self { encoder, grant, flow, plain: Vec::new(), run: 0, pause: None, silent_since: None })
     }

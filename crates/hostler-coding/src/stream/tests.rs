@@ -17,7 +17,7 @@ const EFFORTS: [EncoderEffort; 3] = [EncoderEffort::Low, EncoderEffort::Balanced
 fn stream(coding: Coding, effort: EncoderEffort, flow: Flow) -> (EncodedStream, Arc<EncoderMemory>) {
     let memory = Arc::new(EncoderMemory::new(u64::MAX));
     let allowance = Allowance::new(memory.clone());
-    (EncodedStream::begin(coding, effort, flow, &allowance).unwrap(), memory)
+    (EncodedStream::begin(coding, effort, flow, &allowance, None).unwrap(), memory)
 }
 
 /// The decoded text of the pieces so far.

@@ -1,11 +1,12 @@
-//! Counts the connections and requests of each client address, says which are over a limit, and has the client's share of the spool. Sets no
-//! limit, and knows no sockets and no trust.
+//! Counts the connections and requests of each client address, says which are over a limit, and has what all connections of a
+//! client share. Sets no limit, and knows no sockets and no trust.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use hostler_coding::ClientEncoders;
 use serde::Serialize;
 
 use super::spool::{Spool, SpoolAccount};
@@ -104,6 +105,7 @@ impl Clients {
             streams: AtomicUsize::new(0),
             was_told: AtomicBool::new(false),
             spool: OnceLock::new(),
+            encoders: OnceLock::new(),
         });
         table.insert(network, Arc::downgrade(&load));
         load
@@ -149,6 +151,7 @@ pub struct ClientLoad {
     streams: AtomicUsize,
     was_told: AtomicBool,
     spool: OnceLock<SpoolAccount>,
+    encoders: OnceLock<ClientEncoders>,
 }
 
 impl ClientLoad {
@@ -171,6 +174,11 @@ impl ClientLoad {
     /// The client's share of the spool, for all its connections.
     pub fn spool_account(&self, spool: &Arc<Spool>) -> SpoolAccount {
         self.spool.get_or_init(|| spool.account()).clone()
+    }
+
+    /// What the encoders of the client hold, on all its connections.
+    pub fn encoders(&self) -> ClientEncoders {
+        self.encoders.get_or_init(ClientEncoders::default).clone()
     }
 
     /// A stream has ended.

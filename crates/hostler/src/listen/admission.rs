@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hostler_address::{AddressKind, AddressSource};
+use hostler_coding::ClientEncoders;
 use hostler_engine::exchange::{
     ClientConnection, ClientRequest, Exchange, OpenConnection, Spool, SpoolAccount,
 };
@@ -43,6 +44,15 @@ impl ConnectionOrigin {
     pub(super) fn shared_spool(&self, spool: &Arc<Spool>) -> Option<SpoolAccount> {
         let place = self.place.as_ref().filter(|_| !is_near(self.peer.ip()))?;
         Some(place.load().spool_account(spool))
+    }
+}
+
+/// What the encoders of the client hold on all its connections, or on this `connection` if it may be that of a proxy. None: a connection that has one
+/// encoder at a time.
+pub(super) fn encoders_of(exchange: &Exchange, connection: Option<&ClientEncoders>) -> ClientEncoders {
+    match &exchange.place {
+        Some(place) if !is_near(exchange.peer.ip()) => place.load().encoders(),
+        _ => connection.cloned().unwrap_or_default(),
     }
 }
 

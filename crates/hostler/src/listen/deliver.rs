@@ -14,9 +14,10 @@ use hostler_engine::gateway::Refusal;
 use hostler_wire::{BodyLength, ChunkStart, ResponseHead, write_end};
 
 use super::answer_buffer::{BufferKind, BufferPlace, PIECE};
+use super::body_failure::BodyFailure;
 use super::departure::note_departure;
 use super::head::{self, Framing};
-use super::response_body::{self, BodyFailure, ResponseBody};
+use super::response_body::{self, ResponseBody};
 use super::transfer::{AnswerSink, DeliveryError, Transfer};
 
 /// If an answer pauses for longer, the log names its request should the worker be killed.

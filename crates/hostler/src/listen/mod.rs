@@ -3,6 +3,7 @@
 
 mod admission;
 mod answer_buffer;
+mod body_failure;
 mod check;
 mod client;
 mod closing;

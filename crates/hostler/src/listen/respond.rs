@@ -6,6 +6,7 @@ use hostler_engine::gateway::{Answer, Failed, Gateway, HealthProbe};
 use hostler_engine::proxy::CallBox;
 use hostler_wire::Whole;
 
+use super::admission::encoders_of;
 use super::deliver::{Delivered, deliver, deliver_whole};
 use super::refuse::{deliver_fallback, refuse};
 use super::response_body::{AnswerOrigin, ResponseBody};
@@ -63,7 +64,8 @@ impl Shard {
             Ok(Answer::Whole(whole)) => return send_whole(client, exchange, whole).await,
             Err(failed) => return stand_in(client, exchange, failed).await,
         };
-        let mut body = ResponseBody::of(origin).encoded(exchange, &self.encoding);
+        let encoders = || encoders_of(exchange, client.encoders());
+        let mut body = ResponseBody::of(origin).encoded(exchange, &self.encoding, encoders);
         if stream::begin(&mut body, exchange.head.method() == b"GET", &self.connections) {
             client.begin_stream();
         }

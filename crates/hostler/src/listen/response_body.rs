@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hostler_coding::{
-    self as coding, Allowance, Coding, EncodedStream, EncodingDecision, EncodingPlan, Flow, StreamError,
+    self as coding, Allowance, ClientEncoders, Coding, EncodedStream, EncodingDecision, EncodingPlan, Flow,
+    StreamError,
 };
-use hostler_engine::cache::{Cut, Encoded, SharedBody};
+use hostler_engine::cache::{Encoded, SharedBody};
 use hostler_engine::exchange::{BodyError, BodySource, Downstream, Exchange};
 use hostler_engine::gateway::{Refusal, Streamed, request_name};
 use hostler_engine::proxy::{Call, CallBox};
-use hostler_wire::{BodyLength, CallError, Fields, Name, ResponseHead, Version, parse_digits};
+use hostler_wire::{BodyLength, Fields, Name, ResponseHead, Version, parse_digits};
 use hostler_worker::UnfinishedRequest;
 
 use super::answer_buffer::BufferKind;
+use super::body_failure::{BodyFailure, PAUSED};
 use super::head::Framing;
-
-/// Why an answer that pauses for too long is ended, for the log.
-const PAUSED: &str = "nothing came in response_idle_timeout";
 
 /// An answer: its head, and its body as it arrives.
 pub(super) struct ResponseBody {
@@ -47,16 +46,6 @@ struct AnswerEncoding {
     trailers: Option<Fields>,
 }
 
-/// Why a body breaks off, by its source.
-pub(super) enum BodyFailure {
-    Member(CallError),
-    Own(std::io::Error),
-    Shared(Cut),
-    Encoder(std::io::Error),
-    /// Nothing came for too long.
-    Pause,
-}
-
 impl ResponseBody {
     /// The answer as it is.
     pub fn of(origin: AnswerOrigin) -> Self {
@@ -65,14 +54,25 @@ impl ResponseBody {
 
     /// Encodes the answer if the route says so, the client accepts it, and there is memory and time for it.
     #[inline]
-    pub fn encoded(self, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
+    pub fn encoded(
+        self,
+        exchange: &Exchange,
+        allowance: &Arc<Allowance>,
+        client: impl FnOnce() -> ClientEncoders,
+    ) -> Self {
         match &exchange.compress {
             None => self,
-            Some(plan) => self.encoded_by(plan, exchange, allowance),
+            Some(plan) => self.encoded_by(plan, exchange, allowance, &client()),
         }
     }
 
-    fn encoded_by(self, plan: &EncodingPlan, exchange: &Exchange, allowance: &Arc<Allowance>) -> Self {
+    fn encoded_by(
+        self,
+        plan: &EncodingPlan,
+        exchange: &Exchange,
+        allowance: &Arc<Allowance>,
+        client: &ClientEncoders,
+    ) -> Self {
         let request = &exchange.head.fields;
         if let Some(head) = coding::revalidated(request, self.head()) {
             return self.with_head(head, None, false);
@@ -84,13 +84,16 @@ impl ResponseBody {
             EncodingDecision::Encode(coding) if exchange.head.version == Version::Http11 => coding,
             EncodingDecision::Encode(_) | EncodingDecision::Vary => return self.varying(),
         };
+        let begin = |flow, waits: bool| {
+            EncodedStream::begin(coding, plan.effort, flow, allowance, waits.then_some(client))
+        };
         if let AnswerOrigin::Shared(shared) = self.origin {
-            return Self::in_form(shared, coding, plan, allowance);
+            return Self::in_form(shared, coding, |waits| begin(Flow::Bytes, waits));
         }
         let mut stream = None;
         if !exchange.is_head_request() {
             let flow = if self.is_endless() { Flow::Events } else { Flow::Bytes };
-            stream = EncodedStream::begin(coding, plan.effort, flow, allowance);
+            stream = begin(flow, kind_of(Some(&self), exchange) != BufferKind::Stored);
             if stream.is_none() {
                 return self.varying();
             }
@@ -99,15 +102,13 @@ impl ResponseBody {
         self.with_head(head, stream, true)
     }
 
-    /// The encoded form of an answer that is in the cache. The form is stored there too.
+    /// The encoded form of an answer that is in the cache. The form is stored there too, and waits for no client.
     fn in_form(
         shared: Box<SharedBody>,
         coding: Coding,
-        plan: &EncodingPlan,
-        allowance: &Arc<Allowance>,
+        begin: impl Fn(bool) -> Option<EncodedStream>,
     ) -> Self {
-        let begin = || EncodedStream::begin(coding, plan.effort, Flow::Bytes, allowance);
-        let plain = match shared.encoded(coding, begin) {
+        let plain = match shared.encoded(coding, || begin(false)) {
             Encoded::Arriving(shared) => return Self::of(AnswerOrigin::Shared(shared)),
             Encoded::Whole(head, body) => {
                 let (head, length) = (Arc::unwrap_or_clone(head), body.len() as u64);
@@ -117,7 +118,7 @@ impl ResponseBody {
             Encoded::NoRoom(plain) => return Self::of(AnswerOrigin::Shared(plain)).varying(),
             Encoded::Not(plain) => Self::of(AnswerOrigin::Shared(plain)),
         };
-        match begin() {
+        match begin(true) {
             Some(stream) => {
                 let head = coding::encoded(plain.head(), coding);
                 plain.with_head(head, Some(stream), true)
@@ -363,28 +364,6 @@ impl AnswerOrigin {
             Self::Member(call) => call.trailers(),
             Self::Own(_) => None,
             Self::Shared(shared) => shared.reading.trailers(),
-        }
-    }
-}
-
-impl BodyFailure {
-    /// The party that broke the body off, for the log.
-    pub fn whose(&self) -> &'static str {
-        match self {
-            Self::Own(_) => "file_system",
-            Self::Member(_) | Self::Shared(_) | Self::Encoder(_) | Self::Pause => "worker",
-        }
-    }
-}
-
-impl From<BodyFailure> for Refusal {
-    fn from(failure: BodyFailure) -> Self {
-        match failure {
-            BodyFailure::Member(error) => Self::BadAnswer(error.to_string()),
-            BodyFailure::Own(error) => Self::FileSystem(error),
-            BodyFailure::Shared(Cut(why)) => Self::WorkerLost(why.to_string()),
-            BodyFailure::Pause => Self::BadAnswer(PAUSED.into()),
-            BodyFailure::Encoder(error) => Self::BadAnswer(format!("it could not be encoded: {error}")),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hostler_cache::CacheStatus;
+use hostler_coding::ClientEncoders;
 use hostler_engine::exchange::{BodyError, Deadline, Downstream, Exchange, Slow, SpoolAccount};
 use hostler_engine::gateway::Streamed;
 use hostler_engine::proxy::LeavingClient;
@@ -15,8 +16,9 @@ use hostler_worker::UnfinishedRequest;
 use super::answer_buffer::{
     self, AnswerBuffer, BufferKind, BufferPlace, HeldResource, LEAST, PIECE, Progress,
 };
+use super::body_failure::BodyFailure;
 use super::head::Framing;
-use super::response_body::{self, AnswerOrigin, BodyFailure, ResponseBody};
+use super::response_body::{self, AnswerOrigin, ResponseBody};
 use super::settings::Settings;
 
 /// How many bytes are held of an answer that is stored elsewhere.
@@ -56,6 +58,11 @@ pub(super) trait AnswerSink: Downstream + Sized {
 
     /// The connection's share of the spool.
     fn spool_account(&mut self) -> SpoolAccount;
+
+    /// What the encoders of the connection hold. None if it never has more than one.
+    fn encoders(&self) -> Option<&ClientEncoders> {
+        None
+    }
 
     /// Puts the head of an answer into the outbox. Its body follows in pieces.
     fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head;

@@ -1,14 +1,18 @@
-//! HTTP/2 clients that request much and read nothing, while the memory for answers is full: their answers stay where they are.
+//! HTTP/2 clients that request much and read nothing, while the memory for answers is full: their answers stay where they are, and others get what
+//! they need.
 
 use std::collections::BTreeMap;
-use std::iter::once;
+use std::iter::{empty, once};
 
 use hostler_testkit::{
     Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client, frame_client_that_reads_late,
+    within,
 };
 use tokio::io::AsyncWriteExt;
 
 use crate::descriptors::descriptors;
+use crate::files::ask;
+use crate::http2::talk;
 use crate::lookups_hostile::services;
 use crate::slow_clients::{MIB, app_with_large, is_given_back, patterned, spool};
 use crate::tunnels::{Member, in_front};
@@ -225,6 +229,35 @@ async fn unread_events_count_as_memory_for_answers_however_short_they_are() {
     assert!(used().await.unwrap() <= 512 << 10);
     drop(client);
     is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn unread_files_that_are_compressed_leave_encoders_to_others() {
+    const PATH: &str = "/public/large.js";
+    let app = app_with_large(0).await;
+    let limits = "server.compress = true\nserver.compress_memory = '2 MiB'\n\
+        server.send_timeout = '10m'\nserver.min_send_rate = '0 B'";
+    let (plan, _) = with_files(&app, empty(), limits).await;
+    // Compressed, it is longer than the window of a client.
+    let mut random = fastrand::Rng::with_seed(7);
+    let text: Vec<u8> = (0..MIB / 4).map(|_| random.u8(..)).collect();
+    std::fs::write(plan.folder().join(&PATH[1..]), text).unwrap();
+    let site = plan.start().await;
+    let (mut talk, mut unread) = (talk(&site).await, Vec::new());
+    for _ in 0..30 {
+        let request = http::Request::get(format!("http://site.test{PATH}"));
+        let request = request.header("accept-encoding", "gzip").body(()).unwrap();
+        let (answer, _) = talk.begin(request, true).await;
+        unread.push(within("an answer", answer).await.unwrap());
+    }
+    let encoded = unread.iter().filter(|answer| answer.headers().contains_key("content-encoding")).count();
+    assert!(encoded <= 3, "half of the memory is enough for three encoders, and {encoded} have begun");
+    // On a slow machine, the thread may have used up its time for encoding.
+    eventually("a compressed file for another client", async || {
+        ask(&site, &format!("GET {PATH}"), "Accept-Encoding: gzip").await.field("content-encoding")
+    })
+    .await;
+    drop(unread);
 }
 
 async fn spool_files(site: &Site) -> u64 {

@@ -19,6 +19,7 @@ use std::task::{Context, Poll, ready};
 use atomic_waker::AtomicWaker;
 use h2::Reason;
 use h2::server::Connection;
+use hostler_coding::ClientEncoders;
 use hostler_engine::exchange::{
     Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Slow, SpoolAccount,
 };
@@ -51,6 +52,8 @@ struct Http2Shared {
     peer_ip: Arc<str>,
     /// Its share of the spool; none before its first use.
     spool: OnceLock<SpoolAccount>,
+    /// What its encoders hold; none before the first one.
+    encoders: OnceLock<ClientEncoders>,
     /// The number of streams whose exchange has not ended.
     running: AtomicUsize,
     /// The connection's share of the memory for request bodies.
@@ -153,6 +156,7 @@ impl Shard {
             settings,
             origin,
             spool,
+            encoders: OnceLock::new(),
             running: AtomicUsize::new(0),
             memory,
             received: AtomicU64::new(0),

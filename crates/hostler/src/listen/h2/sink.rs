@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::Reason;
+use hostler_coding::ClientEncoders;
 use hostler_engine::exchange::{Deadline, Exchange, Slow, SpoolAccount, is_grpc};
 use hostler_wire::ResponseHead;
 use http::Response;
@@ -64,6 +65,10 @@ impl AnswerSink for StreamClient<'_> {
 
     fn spool_account(&mut self) -> SpoolAccount {
         self.common.spool.get_or_init(|| self.settings.spool.account()).clone()
+    }
+
+    fn encoders(&self) -> Option<&ClientEncoders> {
+        Some(self.common.encoders.get_or_init(ClientEncoders::default))
     }
 
     fn put_head(&mut self, head: &ResponseHead, exchange: &Exchange, framing: Framing) -> Self::Head {
