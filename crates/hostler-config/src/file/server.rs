@@ -183,8 +183,8 @@ pub struct Server {
     pub body_memory: Size<0, 1_073_741_824>,
     /// The memory for the request bodies of all connections together, and for long header fields of HTTP/2 requests.
     ///
-    /// A connection may hold as much of it as is free after that: one connection alone gets half of it, and a few
-    /// connections leave room for others.
+    /// A client may hold as much of it as is free after that: one client alone gets half of it, and a few clients leave
+    /// room for others. Each connection of a trusted proxy, or from a private address, counts as a client.
     ///
     /// Over it, bodies of more than 4 KiB go to temporary files, for any value of `body_memory`. `geo` and `postal`
     /// routes read bodies in memory only; there the client gets 503 (`request_memory`) with `Retry-After`. Raise it

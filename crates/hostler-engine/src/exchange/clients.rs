@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use hostler_coding::ClientEncoders;
 use serde::Serialize;
 
+use super::memory::{MemoryAccount, MemoryBudget};
 use super::spool::{Spool, SpoolAccount};
 
 /// With this many tables, threads that look up different clients rarely wait for the same lock.
@@ -106,6 +107,7 @@ impl Clients {
             was_told: AtomicBool::new(false),
             spool: OnceLock::new(),
             encoders: OnceLock::new(),
+            request_memory: OnceLock::new(),
         });
         table.insert(network, Arc::downgrade(&load));
         load
@@ -152,6 +154,7 @@ pub struct ClientLoad {
     was_told: AtomicBool,
     spool: OnceLock<SpoolAccount>,
     encoders: OnceLock<ClientEncoders>,
+    request_memory: OnceLock<Arc<MemoryAccount>>,
 }
 
 impl ClientLoad {
@@ -174,6 +177,11 @@ impl ClientLoad {
     /// The client's share of the spool, for all its connections.
     pub fn spool_account(&self, spool: &Arc<Spool>) -> SpoolAccount {
         self.spool.get_or_init(|| spool.account()).clone()
+    }
+
+    /// The client's share of the memory for requests, for all its connections.
+    pub fn request_memory(&self, budget: &Arc<MemoryBudget>) -> Arc<MemoryAccount> {
+        self.request_memory.get_or_init(|| budget.account()).clone()
     }
 
     /// What the encoders of the client hold, on all its connections.
@@ -313,6 +321,18 @@ mod tests {
         one.claim(400).unwrap();
         assert!(other.claim(200).is_err());
         assert!(account("192.0.2.2").file().claim(200).is_ok());
+        drop(load);
+    }
+
+    #[test]
+    fn the_connections_of_a_client_have_one_share_of_the_memory_for_requests() {
+        let (clients, budget) = (Arc::new(Clients::default()), MemoryBudget::new(1000));
+        let reservation = |text: &str| clients.find(ip(text)).request_memory(&budget).reservation();
+        let load = clients.find(ip("192.0.2.1"));
+        let (mut one, mut other) = (reservation("192.0.2.1"), reservation("192.0.2.1"));
+        assert!(one.resize(400));
+        assert!(!other.resize(200));
+        assert!(reservation("192.0.2.2").resize(200));
         drop(load);
     }
 

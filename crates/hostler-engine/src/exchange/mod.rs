@@ -84,7 +84,7 @@ pub struct Exchange {
     pub offer: Option<Box<[u8]>>,
     /// The request's body, once it was read.
     pub body: Body,
-    /// The connection's account of the memory for bodies. None before the first body.
+    /// The connection's or the client's account of the memory for bodies. None before the first body.
     pub memory: Option<Arc<MemoryAccount>>,
     /// Trailer fields of a body that was read as a whole.
     pub trailers: Option<Fields>,

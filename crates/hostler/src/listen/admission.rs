@@ -6,7 +6,8 @@ use std::sync::Arc;
 use hostler_address::{AddressKind, AddressSource};
 use hostler_coding::ClientEncoders;
 use hostler_engine::exchange::{
-    ClientConnection, ClientRequest, Exchange, OpenConnection, Spool, SpoolAccount,
+    ClientConnection, ClientLoad, ClientRequest, Exchange, MemoryAccount, MemoryBudget, OpenConnection,
+    Spool, SpoolAccount,
 };
 use hostler_engine::gateway::Refusal;
 use hostler_engine::journal::Level;
@@ -42,8 +43,18 @@ fn is_near(ip: IpAddr) -> bool {
 impl ConnectionOrigin {
     /// The share of the spool that all connections of the client have. None: this connection has a share of its own.
     pub(super) fn shared_spool(&self, spool: &Arc<Spool>) -> Option<SpoolAccount> {
+        Some(self.shares()?.spool_account(spool))
+    }
+
+    /// The same for the memory of requests.
+    pub(super) fn shared_memory(&self, budget: &Arc<MemoryBudget>) -> Option<Arc<MemoryAccount>> {
+        Some(self.shares()?.request_memory(budget))
+    }
+
+    /// The client, if its connections share what they use.
+    fn shares(&self) -> Option<&Arc<ClientLoad>> {
         let place = self.place.as_ref().filter(|_| !is_near(self.peer.ip()))?;
-        Some(place.load().spool_account(spool))
+        Some(place.load())
     }
 }
 

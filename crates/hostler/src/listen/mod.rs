@@ -240,6 +240,7 @@ impl Shard {
         let mut client = Http1Client::new(idle, first, self);
         client.spool = client.spool.take().or_else(|| origin.shared_spool(&client.settings.spool));
         let mut exchange = origin.exchange(&self.sweep);
+        exchange.memory = origin.shared_memory(&self.gateway.request_memory);
         loop {
             match client.next_head(&mut exchange, self).await {
                 Ok(NextHead::Read) => {}

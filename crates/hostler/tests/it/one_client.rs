@@ -166,6 +166,29 @@ async fn long_heads_of_many_streams_stay_within_the_request_memory() {
 }
 
 #[tokio::test]
+async fn many_connections_of_one_client_leave_memory_for_the_requests_of_others() {
+    const CONNECTIONS: u64 = 20;
+    let app = upstream().start().await;
+    let limits = "server.request_memory = '512 KiB'\nserver.min_receive_rate = '0 B'\n\
+        server.proxy_protocol = ['127.0.0.2']";
+    let site = in_front_of(&app, limits).await;
+    let whole = request("POST /", "", &[b'x'; 60_000]);
+    let mut greedy = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = site.connect_from("127.0.0.2").await;
+        connection.send("PROXY TCP4 81.2.69.160 203.0.113.1 4000 80\r\n").await;
+        connection.send(&whole[..whole.len() - 1]).await;
+        greedy.push(connection);
+    }
+    eventually("the bodies, half of the memory full at most", async || {
+        let (memory, spool) = (used(&site, "request_memory").await.0, used(&site, "spool").await.0);
+        (memory <= 256 << 10 && memory + spool >= CONNECTIONS * 50_000).then_some(())
+    })
+    .await;
+    drop(greedy);
+}
+
+#[tokio::test]
 async fn a_full_spool_refuses_only_requests_that_need_it() {
     let app = upstream().start().await;
     let limits =

@@ -56,7 +56,7 @@ struct Http2Shared {
     encoders: OnceLock<ClientEncoders>,
     /// The number of streams whose exchange has not ended.
     running: AtomicUsize,
-    /// The connection's share of the memory for request bodies.
+    /// Its share of the memory for heads and bodies of requests.
     memory: Arc<MemoryAccount>,
     /// Limits the bytes of all its answers in the `h2` crate.
     send_buffer: Arc<SharedSendBuffer>,
@@ -145,9 +145,10 @@ impl Shard {
         let metered_io = MeteredIo::new(stream, read, settings.clone(), &self.sweep, signals.clone());
         let connection = handshake(&settings, metered_io, &signals).await?;
         let phase_deadline = self.sweep.deadline();
-        let memory = self.gateway.request_memory.account();
-        let window = ReceiveWindow::new(memory.reservation(), settings.http2.connection_window);
+        let own = self.gateway.request_memory.account();
+        let window = ReceiveWindow::new(own.reservation(), settings.http2.connection_window);
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
+        let memory = origin.shared_memory(&self.gateway.request_memory).unwrap_or(own);
         let spool = origin.shared_spool(&settings.spool).map_or_else(OnceLock::new, OnceLock::from);
         let common = Arc::new(Http2Shared {
             send_buffer: SharedSendBuffer::new(settings.answer_memory.account()),
