@@ -24,8 +24,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(2);
 pub enum LeaseEnding {
     /// The member has finished, or the slot was not used. The member gets the next request. A dropped lease ends in this way.
     Finished(Instant),
-    /// The request has ended early, because its client has left, and the member may still work for it. In a fair pool its key pays at least what such
-    /// requests cost on average.
+    /// The request has ended early, because its client has left, and the member may still work for it. Its payer is told. In a fair pool its key pays
+    /// at least what such requests cost on average.
     Abandoned(Instant),
     /// The member could not be reached. This is a failure of the member: it gets no request until its back-off ends.
     Unreachable,
@@ -222,6 +222,9 @@ impl<E: Send + Sync + 'static> Lease<E> {
                 None
             }
             LeaseEnding::Abandoned(now) => {
+                if let Some(payment) = &self.payment {
+                    payment.payer.pay_early(now.saturating_duration_since(self.grant.since));
+                }
                 self.shared.release_early(&self.grant, now);
                 None
             }

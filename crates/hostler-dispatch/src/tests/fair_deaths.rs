@@ -1,12 +1,13 @@
 //! Fair pools whose requests end without an answer, by their members or their clients: which key pays for that, and how much.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::{Instant, advance};
 
 use super::fair::{ask, fair_pool, take};
 use super::*;
-use crate::{FairKey, WorkKind};
+use crate::{FairKey, Payer, SlotCost, WorkKind};
 
 #[tokio::test(start_paused = true)]
 async fn a_key_pays_for_no_death_over_a_request_that_was_not_processed() {
@@ -50,4 +51,32 @@ async fn a_key_whose_clients_leave_pays_what_such_requests_cost_on_average() {
     assert!(!one.woken());
     drop(running);
     one.assert_served();
+}
+
+/// Keeps for how long the slots of requests were held that their clients gave up.
+#[derive(Default)]
+struct GivenUp(Mutex<Vec<Duration>>);
+
+impl Payer for GivenUp {
+    fn pay(&self, _: u64, _: SlotCost) {}
+
+    fn pay_besides(&self, _: Duration) {}
+
+    fn pay_early(&self, held: Duration) {
+        self.0.lock().unwrap().push(held);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_payer_is_told_of_a_request_that_its_client_gives_up() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 2);
+    let payer = Arc::<GivenUp>::default();
+    let [mut given_up, mut fine] = [take(&pool, 1), take(&pool, 1)];
+    given_up.charge_to(payer.clone(), 0);
+    fine.charge_to(payer.clone(), 0);
+    advance(Duration::from_millis(7)).await;
+    given_up.end(LeaseEnding::Abandoned(Instant::now()));
+    fine.end(LeaseEnding::Finished(Instant::now()));
+    assert_eq!(*payer.0.lock().unwrap(), [Duration::from_millis(7)]);
 }

@@ -64,6 +64,8 @@ pub struct LedgerView {
 pub struct RouteAccount {
     ledger: Arc<Ledger>,
     pending: Arc<PendingCost>,
+    /// How long answered requests held their slot on average, in nanoseconds. Zero: none is known.
+    usual_hold: AtomicU64,
 }
 
 /// What requests of one route have cost that is not in the sums yet. Times are nanoseconds.
@@ -160,7 +162,21 @@ impl RouteAccount {
         }
         accounts.push(Arc::downgrade(&pending));
         drop(accounts);
-        Arc::new(Self { ledger: ledger.clone(), pending })
+        Arc::new(Self { ledger: ledger.clone(), pending, usual_hold: AtomicU64::new(0) })
+    }
+
+    /// An answered request has held its slot for this long. The last sixteen count most.
+    pub fn note_hold(&self, hold: Duration) {
+        let hold = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
+        let usual = self.usual_hold.load(Ordering::Relaxed);
+        // A value that another thread notes at the same moment may be lost.
+        let now = if usual == 0 { hold } else { usual - usual / 16 + hold / 16 };
+        self.usual_hold.store(now, Ordering::Relaxed);
+    }
+
+    /// How long answered requests of this route held their slot on average. Zero: none is known.
+    pub(super) fn usual_hold(&self) -> Duration {
+        Duration::from_nanos(self.usual_hold.load(Ordering::Relaxed))
     }
 
     /// A request of this route has ended, after this time in the queue.

@@ -129,6 +129,11 @@ impl Payer for RequestAccount {
             charge.pay_besides(charged);
         }
     }
+
+    fn pay_early(&self, held: Duration) {
+        let (rest, now) = (self.route.usual_hold().saturating_sub(held), clock::now());
+        self.buckets.iter().for_each(|bucket| bucket.settle(rest, now));
+    }
 }
 
 impl fmt::Debug for RequestAccount {

@@ -18,5 +18,12 @@ pub(super) fn close(exchange: &Exchange) {
     if let Some(account) = &exchange.account {
         let (facts, queue) = (&exchange.log_facts, exchange.timings.queue_wait);
         account.end(facts.fair.as_deref(), queue, facts.refusal.is_some());
+        // Only limits of worker time ask for the average.
+        if let Some(hold) = exchange.timings.slot_hold
+            && exchange.is_answered
+            && !facts.charges.is_empty()
+        {
+            account.note_hold(hold);
+        }
     }
 }

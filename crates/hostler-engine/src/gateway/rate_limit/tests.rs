@@ -145,6 +145,28 @@ async fn worker_time_is_charged_at_the_end_and_a_key_in_debt_is_refused_until_it
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_its_client_gives_up_pays_what_answered_ones_hold_on_average() {
+    let limits =
+        [limiter(&RateLimit { requests: None, worker_time: Some(seconds(6)), ..rule(1, &["client"]) })];
+    let ledger = Arc::new(Ledger::new(clock::now()));
+    let account = RouteAccount::new(&ledger, &"/x".into(), &Arc::default());
+    let gives_up = |ip: &str, held: Duration| {
+        let mut exchange = request(ip, "");
+        let is_admitted = admit(&limits, &mut exchange).is_ok();
+        let payer = account.payer(None, &exchange.log_facts.charges);
+        payer.pay(0, SlotCost { hold: held, cpu: None });
+        payer.pay_early(held);
+        is_admitted
+    };
+    let given_up = |ip: &str, held| (0..1000).take_while(|_| gives_up(ip, held)).count();
+    let short = Duration::from_millis(10);
+    assert_eq!(given_up("192.0.2.1", short), 600, "no average is known");
+    (0..20).for_each(|_| account.note_hold(seconds(2)));
+    assert_eq!(given_up("192.0.2.2", short), 3);
+    assert_eq!(given_up("192.0.2.3", seconds(6)), 1, "it has held its slot for longer");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dry_run_would_refuse_as_many_as_the_limit_in_force_refuses() {
     let time = RateLimit { requests: None, worker_time: Some(seconds(10)), ..rule(1, &["client"]) };
     let (mut limit, mut trial) = (limiter(&time), limiter(&RateLimit { dry_run: true, ..time.clone() }));
