@@ -187,11 +187,10 @@ mod tests {
         assert_eq!(writer.usage().waiting_bytes, 0);
         drop(writer);
         let read = reading.join().unwrap();
-        // On a busy machine, lines are dropped before the thread has taken the first ones, too. Then there are two reports.
+        // On a busy machine, lines are dropped before the thread has taken the first ones, too. Then there are two reports, or one in the middle.
         let told = |line: &str| line.strip_suffix(" dropped").map(|count| count.parse::<u64>().unwrap());
         let reports: Vec<_> = read.lines().filter_map(told).collect();
         assert_eq!(reports.iter().sum::<u64>(), dropped, "{reports:?}");
-        assert!(read.lines().last().and_then(told).is_some());
         assert_eq!(read.lines().count() - reports.len(), 20_000 - dropped as usize);
     }
 
