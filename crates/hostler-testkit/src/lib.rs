@@ -36,6 +36,7 @@ mod site;
 mod stream;
 mod tls;
 mod upstream;
+mod version_1;
 
 pub use answer::{ConnectionEnding, ReceivedAnswer};
 pub use authority::{Authority, IssuedCertificate, authority, self_signed};
@@ -57,3 +58,4 @@ pub use simulation::{Simulation, is_planted, planted_bug, planted_bugs_are_found
 pub use site::Site;
 pub use tls::{TlsClients, tls_clients, tls_clients_of, tls_clients_with};
 pub use upstream::{Seen, Step, Upstream, UpstreamPlan, no_upstream, ok, text, upstream};
+pub use version_1::{VERSION_1, VERSION_1_KEY};

@@ -1,32 +1,11 @@
 //! Certificates that the library for certificates does not read, and that clients can get all the same.
 
 use expect_test::{Expect, expect};
-use hostler_testkit::authority;
+use hostler_testkit::{VERSION_1, VERSION_1_KEY, authority};
 
 use super::site;
 
-const KEY: &str = "\
------BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKWYeL3T4tJEnKqx6
-hUcTCwAYKAcpnfwBjJTJprl1PsqhRANCAAQqzo4zBkihlvZtj4mS/iRKUylPoboF
-OAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5+RFS5uwK28rSw29y
------END PRIVATE KEY-----
-";
-
-/// For `a.test`, of version 1, self-signed with [`KEY`].
-const VERSION_1: &str = "\
------BEGIN CERTIFICATE-----
-MIIBHjCBxQIUCVuN4IT80NWbMxocPPFssi4lrfYwCgYIKoZIzj0EAwIwETEPMA0G
-A1UEAwwGYS50ZXN0MCAXDTI2MTEzMDA2MTUwOVoYDzIxMjYxMTA2MDYxNTA5WjAR
-MQ8wDQYDVQQDDAZhLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQqzo4z
-BkihlvZtj4mS/iRKUylPoboFOAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5
-+RFS5uwK28rSw29yMAoGCCqGSM49BAMCA0gAMEUCIEW+GoZ6ayXYCGxaSz7uFc05
-tMwV4lnoKN4j8ksDQrI/AiEArr3+LC+EmkaDMCucH9lY8ISOIqp/aq1Q+Y0EUEq7
-+yk=
------END CERTIFICATE-----
-";
-
-/// For `a.test`, self-signed with [`KEY`]. The extension 1.2.3.4 is critical.
+/// For `a.test`, self-signed with [`VERSION_1_KEY`]. The extension 1.2.3.4 is critical.
 const CRITICAL: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBZzCCAQ6gAwIBAgIUae9jzy1ELoI4PHyOxLniukh6qrcwCgYIKoZIzj0EAwIw
@@ -52,14 +31,14 @@ fn check(cert: &str, key: &str, expected: Expect) {
 fn a_certificate_of_version_1_or_with_an_unknown_critical_extension_is_used_with_a_warning() {
     check(
         VERSION_1,
-        KEY,
+        VERSION_1_KEY,
         expect![
             "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.pem: is not of version 3 of X.509, so Hostler cannot read its names and dates: it is used only as the first certificate, and clients may refuse it"
         ],
     );
     check(
         CRITICAL,
-        KEY,
+        VERSION_1_KEY,
         expect![
             "hostler.toml:3:26: tls.certificates[0].cert: FOLDER/a.pem: has a critical extension that Hostler does not know, so Hostler cannot read its names and dates: it is used only as the first certificate, and clients may refuse it"
         ],
@@ -95,7 +74,7 @@ fn check_own(config: &str, key: &str, expected: &Expect) {
 #[test]
 fn members_may_be_shown_one_of_them() {
     let config = "[pools.web]\nmembers = [\"https://a.test:1\"]\ntls";
-    check_own(config, KEY, &expect![""]);
+    check_own(config, VERSION_1_KEY, &expect![""]);
     check_own(
         config,
         &authority().vouch_for(&["a.test"]).key,
@@ -109,7 +88,7 @@ fn members_may_be_shown_one_of_them() {
 fn a_nats_server_is_shown_none_of_them() {
     check_own(
         "[registrar]\nnats = \"a\"\nnats_tls",
-        KEY,
+        VERSION_1_KEY,
         &expect![
             "hostler.toml:3:36: registrar.nats_tls.cert: must be of X.509 version 3, without unknown critical extensions, for the NATS library"
         ],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h2::Reason;
-use hostler_testkit::{eventually, upstream, within};
+use hostler_testkit::{Site, eventually, upstream, within};
 use http::{HeaderMap, Request};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -162,9 +162,8 @@ async fn a_call_of_grpc_that_is_late_is_cancelled_at_the_member() {
     site.settles("app", 0, 0).await;
 }
 
-#[tokio::test]
-async fn a_connection_that_was_silent_during_a_cancelled_call_gets_no_more_calls() {
-    // As over a connection whose packets the network drops after its first call.
+/// A member whose first connection is silent after its first call, which has been made: as if the network dropped its packets.
+async fn silent_from_its_second_call() -> (Http2Member, Site, Talk) {
     let script = async |asked: Asked| match (asked.connection, asked.nth) {
         (1, 2..) => std::future::pending().await,
         _ => asked.ok("").await,
@@ -174,6 +173,12 @@ async fn a_connection_that_was_silent_during_a_cancelled_call_gets_no_more_calls
     let mut talk = talk(&site).await;
     let (head, _) = talk.ask(call("/first", "application/grpc")).await;
     assert_eq!(head.status(), 200);
+    (member, site, talk)
+}
+
+#[tokio::test]
+async fn a_connection_that_was_silent_during_a_cancelled_call_gets_no_more_calls() {
+    let (member, site, mut talk) = silent_from_its_second_call().await;
     let (answer, sent) = talk.begin(call("/cancelled", "application/grpc"), true).await;
     eventually("the call", async || (member.requests() == 2).then_some(())).await;
     assert!(timeout(Duration::from_secs(1), answer).await.is_err());
@@ -186,15 +191,7 @@ async fn a_connection_that_was_silent_during_a_cancelled_call_gets_no_more_calls
 
 #[tokio::test]
 async fn a_connection_that_is_silent_during_many_short_calls_gets_no_more_of_them() {
-    let script = async |asked: Asked| match (asked.connection, asked.nth) {
-        (1, 2..) => std::future::pending().await,
-        _ => asked.ok("").await,
-    };
-    let member = Http2Plan::default().start(script).await;
-    let site = http2_members::in_front_of(&member, "").await;
-    let mut talk = talk(&site).await;
-    let (head, _) = talk.ask(call("/first", "application/grpc")).await;
-    assert_eq!(head.status(), 200);
+    let (member, _site, mut talk) = silent_from_its_second_call().await;
     // None of the calls alone is as long as the silence of a dead connection.
     let head = eventually("a response", async || {
         let (answer, _sent) = talk.begin(call("/short", "application/grpc"), true).await;

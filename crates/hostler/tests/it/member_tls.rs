@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hostler_testkit::{
-    Authority, IssuedCertificate, Site, SitePlan, Step, authority, no_upstream, ok, request, self_signed,
-    text, upstream,
+    Authority, IssuedCertificate, Site, SitePlan, Step, VERSION_1, VERSION_1_KEY, authority, no_upstream, ok,
+    request, self_signed, text, upstream,
 };
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -22,27 +22,6 @@ use crate::site;
 
 /// A pool that does not wait long for its members.
 const SHORT_QUEUE_TIMEOUT: &str = "[pools.app.queue]\ntimeout = \"200ms\"\n";
-
-const KEY: &str = "\
------BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKWYeL3T4tJEnKqx6
-hUcTCwAYKAcpnfwBjJTJprl1PsqhRANCAAQqzo4zBkihlvZtj4mS/iRKUylPoboF
-OAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5+RFS5uwK28rSw29y
------END PRIVATE KEY-----
-";
-
-/// Of X.509 version 1, self-signed with [`KEY`]. rustls does not read it.
-const VERSION_1: &str = "\
------BEGIN CERTIFICATE-----
-MIIBHjCBxQIUCVuN4IT80NWbMxocPPFssi4lrfYwCgYIKoZIzj0EAwIwETEPMA0G
-A1UEAwwGYS50ZXN0MCAXDTI2MTEzMDA2MTUwOVoYDzIxMjYxMTA2MDYxNTA5WjAR
-MQ8wDQYDVQQDDAZhLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAQqzo4z
-BkihlvZtj4mS/iRKUylPoboFOAXJ7XVyc/TDiUlWBhzYlSuQ+9SYZkkQAJ3HOES5
-+RFS5uwK28rSw29yMAoGCCqGSM49BAMCA0gAMEUCIEW+GoZ6ayXYCGxaSz7uFc05
-tMwV4lnoKN4j8ksDQrI/AiEArr3+LC+EmkaDMCucH9lY8ISOIqp/aq1Q+Y0EUEq7
-+yk=
------END CERTIFICATE-----
-";
 
 /// A site that trusts an authority.
 fn trusting(authority: &Authority, config: &str) -> SitePlan {
@@ -132,7 +111,7 @@ async fn with_verify_off_every_certificate_is_accepted() {
 
 #[tokio::test]
 async fn with_verify_off_a_certificate_of_version_1_is_accepted() {
-    let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(VERSION_1_KEY.as_bytes()).unwrap();
     let cert = CertificateDer::from_pem_slice(VERSION_1.as_bytes()).unwrap();
     let shown = CertifiedKey::new(vec![cert], any_supported_type(&key).unwrap());
     let shown = Arc::new(SingleCertAndKey::from(shown));
