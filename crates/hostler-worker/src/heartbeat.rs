@@ -54,10 +54,10 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                 // An answer that arrived while Hostler was held up counts before the beat that missed it.
                 biased;
                 report = reports.recv() => {
-                    // The worker has joined again, and the heartbeat of its new member gets the answers.
                     if std::mem::take(&mut blocked) {
                         news_sender.send(WorkerNews::Blocked(false)).await;
                     }
+                    // The worker has joined again, and the heartbeat of its new member gets the answers.
                     let Some(report) = report else { return };
                     silence.ends();
                     if let Some(report) = &report {

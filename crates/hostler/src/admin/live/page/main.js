@@ -74,12 +74,13 @@ function facts(status) {
 function notices(status) {
   const all = [];
   for (const pool of status.pools) {
+    const named = (worker) => [`${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)];
     for (const worker of workersOf(pool).filter(pools.isHung)) {
       const where = worker.stack?.[0] ? ` in ${worker.stack[0]}` : '';
-      all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, 'guide/failures.md#a-worker-hangs', `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
+      all.push(['bad', `hung ${millis(worker.hung_ago_ms)} ago${where}`, 'guide/failures.md#a-worker-hangs', ...named(worker)]);
     }
     for (const worker of workersOf(pool).filter((each) => each.blocked_ms != null)) {
-      all.push(['warn', `has been blocked for ${millis(worker.blocked_ms)}: it has requests, and its event loop does not turn.`, 'guide/failures.md#a-worker-hangs', `${pool.name}/${worker.index}`, () => explainWorker(pool.name, String(worker.index), pool)]);
+      all.push(['warn', `has been blocked for ${millis(worker.blocked_ms)}: it has requests, and its event loop does not turn.`, 'guide/failures.md#a-worker-hangs', ...named(worker)]);
     }
     if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Requests that would wait long are refused. Add workers, or make the slowest route faster.`, 'concepts/overload.md']);
     if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`, 'guide/failures.md#a-pool-is-paused']);

@@ -70,13 +70,18 @@ function workers(status) {
     rows, 'No pool has workers or members now.');
 }
 
+function workerState(each) {
+  if (each.blocked_ms != null) return { text: `blocked for ${millis(each.blocked_ms)}`, kind: 'warn' };
+  if (isHung(each)) return { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' };
+  const text = each.drained_ms == null ? each.state : 'drained';
+  return { text, kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' };
+}
+
 function workerRow(pool, each) {
-  const blocked = each.blocked_ms != null && { text: `blocked for ${millis(each.blocked_ms)}`, kind: 'warn' };
-  const state = blocked || (isHung(each) ? { text: `${each.state}; hung ${millis(each.hung_ago_ms)} ago`, kind: 'bad' } : { text: each.drained_ms == null ? each.state : 'drained', kind: each.state === 'ready' || each.state === 'standby' ? '' : 'warn' });
   const heap = each.heap ? `${bytes(each.heap.used)} of ${bytes(each.heap.limit)}` : '–';
   const busy = { text: percent(each.utilisation), kind: each.utilisation > 0.9 ? 'warn' : '' };
   const delay = each.event_loop_delay ? micros(each.event_loop_delay.p99_us) : '–';
-  return [worker(pool.name, String(each.index), pool), state, used(each.in_use, each.slots), count(each.requests), bytes(each.memory), heap, busy, delay, each.restarts, millis(each.uptime_ms), each.last_exit ?? '–'];
+  return [worker(pool.name, String(each.index), pool), workerState(each), used(each.in_use, each.slots), count(each.requests), bytes(each.memory), heap, busy, delay, each.restarts, millis(each.uptime_ms), each.last_exit ?? '–'];
 }
 
 function memberRow(pool, each) {
