@@ -60,8 +60,11 @@ impl<E> Chooser<'_, E> {
         self.roster.first(order, self.last, |state| self.is_free(state) && fits(state))
     }
 
+    /// A blocked member has no free slot as long as another is not blocked: a request that waits for that one is served sooner.
     fn is_free(&self, state: &MemberState<E>) -> bool {
-        state.may_have_free_slot(self.now)
+        let is_avoided = state.blocked && self.roster.totals().are_some_blocked();
+        !is_avoided
+            && state.may_have_free_slot(self.now)
             && self.kind.is_none_or(|kind| state.has_room_for(kind, self.roster.settings()))
     }
 }

@@ -118,6 +118,14 @@ impl<E> Gauge<E> {
         self.shared.set_health(self.id, healthy)
     }
 
+    /// Tells whether the event loop of the member does not turn although it has requests. As long as that of another member turns, a blocked
+    /// one gets no requests but those that are bound to it.
+    pub fn set_blocked(&self, blocked: bool) {
+        self.shared.with_roster(|roster, _| {
+            roster.edit(self.id, |member_state| member_state.blocked = blocked);
+        });
+    }
+
     /// Keeps requests from the member until the hold is dropped. `None` if the member has a request, a tunnel or a stream, or if a
     /// request waits for it: a hold never delays a request that is already there.
     pub fn hold(&self) -> Option<Hold<E>> {

@@ -225,6 +225,8 @@ pub(super) struct MemberState<E> {
     pub ejected_for: Duration,
     /// Its health check reports that it is not healthy.
     pub unhealthy: bool,
+    /// Its event loop does not turn, although it has requests.
+    pub blocked: bool,
     pub joined: Instant,
     /// The sum of the times of all its leases, up to `counted`.
     pub lease_time: Duration,

@@ -115,8 +115,7 @@ impl<E> Roster<E> {
         self.free.prepare(order, &mut self.states);
     }
 
-    /// The index of the first member that fits, among those that may have a free slot. `last` is the member that was chosen
-    /// before.
+    /// The index of the first member that fits, among those that may have a free slot. `last` was chosen before.
     pub fn first(
         &self,
         order: SeatOrder,
@@ -216,6 +215,7 @@ impl<E> Roster<E> {
             ejections: 0,
             ejected_for: Duration::ZERO,
             unhealthy: false,
+            blocked: false,
             lease_time: Duration::ZERO,
             joined: now,
             counted: now,

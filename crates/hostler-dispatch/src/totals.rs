@@ -16,6 +16,8 @@ pub(super) struct Totals {
     pub out: usize,
     /// Members whose event loop is observed.
     pub observed: usize,
+    /// Members whose event loop does not turn.
+    blocked: usize,
     /// Members with room for one more tunnel.
     with_tunnel_room: usize,
     /// Members with room for one more stream.
@@ -37,6 +39,7 @@ impl Totals {
             unhealthy: if state.unhealthy { state.parallel() } else { 0 },
             out: usize::from(state.unhealthy || state.ejected_until.is_some()),
             observed: usize::from(state.event_loop.is_some()),
+            blocked: usize::from(state.blocked),
             with_tunnel_room: usize::from(state.has_room_for(LongLived::Tunnel, settings)),
             with_stream_room: usize::from(state.has_room_for(LongLived::Stream, settings)),
             doubted,
@@ -49,6 +52,11 @@ impl Totals {
             0 => self.parallel,
             slots => slots,
         }
+    }
+
+    /// Whether some members are blocked, and others are not.
+    pub fn are_some_blocked(&self) -> bool {
+        self.blocked > 0 && self.blocked < self.members
     }
 
     /// How many members have room for one more of this kind.
@@ -67,6 +75,7 @@ impl Totals {
         replace(&mut self.unhealthy, before.unhealthy, after.unhealthy);
         replace(&mut self.out, before.out, after.out);
         replace(&mut self.observed, before.observed, after.observed);
+        replace(&mut self.blocked, before.blocked, after.blocked);
         replace(&mut self.with_tunnel_room, before.with_tunnel_room, after.with_tunnel_room);
         replace(&mut self.with_stream_room, before.with_stream_room, after.with_stream_room);
         replace(&mut self.doubted, before.doubted, after.doubted);

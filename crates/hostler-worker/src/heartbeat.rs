@@ -55,6 +55,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                 biased;
                 report = reports.recv() => {
                     if std::mem::take(&mut blocked) {
+                        self.gauge.set_blocked(false);
                         news_sender.send(WorkerNews::Blocked(false)).await;
                     }
                     // The worker has joined again, and the heartbeat of its new member gets the answers.
@@ -79,6 +80,7 @@ impl<E: Send + Sync + 'static> Heartbeat<E> {
                     let is_debugged = self.settings.borrow().development.inspector.is_some();
                     if blocked != (silent_for >= BLOCKED && !is_debugged) {
                         blocked = !blocked;
+                        self.gauge.set_blocked(blocked);
                         news_sender.send(WorkerNews::Blocked(blocked)).await;
                     }
                     if load.is_in_use() || load.granted != granted {
@@ -172,7 +174,7 @@ impl Silence {
 mod tests {
     use hostler_dispatch::{Claim, Membership, Pool, PoolSettings};
     use tokio::task::yield_now;
-    use tokio::time::advance;
+    use tokio::time::{advance, timeout};
 
     use super::*;
     use crate::development::Development;
@@ -218,7 +220,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_worker_with_requests_that_does_not_answer_is_blocked_until_it_does() {
         let pool = Pool::new("test", PoolSettings::default());
-        let membership = pool.join((), 1);
+        let membership = pool.join((), 2);
         let (_asked, reports, mut news_receiver) =
             attended(&membership, &Arc::default(), Development::default());
         advance(100 * BEAT).await;
@@ -227,8 +229,14 @@ mod tests {
         assert!(matches!(news_receiver.recv().await, Some((1, WorkerNews::Blocked(true)))));
         let took = begin.elapsed();
         assert!((BLOCKED..=BLOCKED + 2 * BEAT).contains(&took), "{took:?}");
+        let other = pool.join((), 1);
+        let elsewhere = pool.acquire(Claim::default()).await.unwrap();
+        assert_eq!(elsewhere.member(), other.id());
+        let waits = timeout(BEAT, pool.acquire(Claim::default())).await;
+        assert!(waits.is_err(), "a slot of the blocked worker is free, and no request gets it");
         reports.try_send(Some(REPORT)).unwrap();
         assert!(matches!(news_receiver.recv().await, Some((1, WorkerNews::Blocked(false)))));
+        assert_eq!(pool.acquire(Claim::default()).await.unwrap().member(), membership.id());
     }
 
     #[tokio::test(start_paused = true)]

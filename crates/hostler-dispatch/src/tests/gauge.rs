@@ -1,4 +1,4 @@
-//! The load of a member, and the hold on its slots.
+//! The load of a member, whether it is blocked, and the hold on its slots.
 
 use std::time::Duration;
 
@@ -79,6 +79,34 @@ fn a_member_on_hold_gets_no_request_and_afterwards_the_waiting_one() {
     drop(hold);
     assert!(request.woken());
     assert_eq!(*request.lease(), "a");
+}
+
+#[test]
+fn a_blocked_member_gets_requests_only_while_all_members_are_blocked() {
+    let pool = pool(10);
+    let (blocked, other) = (pool.join("blocked", 4), pool.join("other", 1));
+    blocked.gauge().set_blocked(true);
+    let busy = lease(&pool);
+    assert_eq!(*busy, "other");
+    let mut next = waiting(&pool);
+    drop(busy);
+    assert_eq!(*next.lease(), "other");
+
+    let busy = lease(&pool);
+    let mut next = waiting(&pool);
+    other.gauge().set_blocked(true);
+    assert_eq!(*next.lease(), "blocked");
+    other.gauge().set_blocked(false);
+    let mut next = waiting(&pool);
+    drop(other);
+    assert_eq!(*next.lease(), "blocked", "the only one");
+    drop(busy);
+
+    let _another = pool.join("another", 1);
+    let _busy = lease(&pool);
+    let mut next = waiting(&pool);
+    blocked.gauge().set_blocked(false);
+    assert_eq!(*next.lease(), "blocked", "its loop turns again");
 }
 
 #[test]
