@@ -11,7 +11,7 @@ use super::cpu::{CpuAccount, CpuClock};
 use super::event_loop::EventLoop;
 use super::gauge::Gauge;
 use super::lease::redispatch_at;
-use super::member::Member;
+use super::member::{Member, MemberState};
 use super::pool::Pool;
 use super::shared::PoolInner;
 
@@ -70,6 +70,18 @@ impl<E: Send + Sync + 'static> Pool<E> {
     /// The number of members in any state.
     pub fn members(&self) -> usize {
         self.shared.lock().roster.totals().members
+    }
+
+    /// The number of members, for a caller that knows which are blocked: a blocked one that has left counts, too. A single member stands for
+    /// itself, because it may have replaced that one.
+    pub fn members_and_blocked(&self) -> usize {
+        let state = self.shared.lock();
+        let members = state.roster.totals().members;
+        let has_left = |member_state: &&MemberState<E>| member_state.left && member_state.blocked;
+        match members {
+            0 | 1 => members,
+            _ => members + state.roster.states().iter().filter(has_left).count(),
+        }
     }
 
     /// Whether a member is healthy, as far as its health checks tell. An ejected one counts: it may serve the next request.

@@ -110,6 +110,23 @@ fn a_blocked_member_gets_requests_only_while_all_members_are_blocked() {
 }
 
 #[test]
+fn a_blocked_member_that_has_left_counts_until_its_last_lease_has_ended() {
+    let pool = pool(10);
+    let blocked = pool.join("blocked", 1);
+    let held = lease(&pool);
+    blocked.gauge().set_blocked(true);
+    let (first, second) = (pool.join("first", 1), pool.join("second", 1));
+    drop(blocked);
+    assert_eq!((pool.members(), pool.members_and_blocked()), (2, 3));
+    drop(second);
+    assert_eq!((pool.members(), pool.members_and_blocked()), (1, 1), "it may have replaced the other one");
+    let _second = pool.join("second", 1);
+    drop(held);
+    assert_eq!((pool.members(), pool.members_and_blocked()), (2, 2));
+    drop(first);
+}
+
+#[test]
 fn a_hold_does_not_overtake_a_waiting_request() {
     let pool = pool(10);
     let (member, other) = (pool.join("a", 1), pool.join("b", 1));

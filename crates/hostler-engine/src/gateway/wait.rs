@@ -198,14 +198,18 @@ impl<'a> QueueWait<'a> {
     ) -> Result<(), Refusal> {
         let PoolTarget { poison, pool, .. } = self.target;
         exchange.turn = None;
-        let Admission::Closed { .. } = poison.enter(exchange, pool.members())? else { return Ok(()) };
+        let Admission::Closed { .. } = poison.enter(exchange, pool.members_and_blocked())? else {
+            return Ok(());
+        };
         let place = poison.take_place(exchange);
         // Half of the time is for the turn, the rest for the wait for a slot.
         let company = asked + self.limit(exchange, asked).saturating_duration_since(asked) / 2;
         loop {
             // Before the check, so that a change after it is not missed.
             let changed = place.as_ref().filter(|place| place.is_woken()).map(|_| poison.changed());
-            let Admission::Closed { risky } = poison.enter(exchange, pool.members())? else { return Ok(()) };
+            let Admission::Closed { risky } = poison.enter(exchange, pool.members_and_blocked())? else {
+                return Ok(());
+            };
             if risky && place.is_none() {
                 return Err(poison.refuse());
             }

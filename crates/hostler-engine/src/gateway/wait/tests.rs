@@ -211,6 +211,27 @@ async fn a_request_that_could_block_the_last_member_waits_until_another_joins() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_blocked_member_that_has_left_is_not_one_of_those_that_serve() {
+    let target = target();
+    let join = || {
+        let nowhere = Address::Unix("/nowhere".into());
+        target.pool.join(Endpoint::new(nowhere.into(), "1".into(), target.meter.clone(), 1, None), 1)
+    };
+    let blocked = join();
+    let _held = target.pool.acquire(Claim::default()).await.unwrap();
+    let _successors = [join(), join()];
+    blocked.gauge().set_blocked(true);
+    drop(blocked);
+    let (blocking, mut exchange) = (request("192.0.2.1", ""), request("192.0.2.2", ""));
+    target.poison.hold(&target.poison.identity(&blocking), WorkerHold::Blocks, Instant::now());
+    exchange.is_suspect = true;
+    let began = Instant::now();
+    let mut queue_wait = QueueWait::begin(&target, Priority::Normal, WaitBudget::begin());
+    queue_wait.turn(&mut exchange, &mut NoClient).await.unwrap();
+    assert!(exchange.turn.is_some() && began.elapsed() < seconds(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_turn_of_a_request_that_gets_no_slot_is_over() {
     let (target, mut exchange) = (target(), exchange());
     let identity = target.poison.identity(&exchange);
