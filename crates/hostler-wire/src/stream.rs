@@ -1,5 +1,4 @@
-//! A stream to a client or a member: TCP, Unix, TLS, or one inside another protocol. Also reading without a buffer for
-//! each connection. Knows no HTTP.
+//! A stream to a client or a member: TCP, Unix, TLS, or one inside another protocol. Also reading without a buffer for each one. Knows no HTTP.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -103,8 +102,7 @@ impl Stream {
         matches!(peeked, Err(rustix::io::Errno::AGAIN)) && (!self.is_tls() || self.is_quiet())
     }
 
-    /// Resets the connection when it is dropped, so that the receiver does not take what was sent for the whole. A Unix
-    /// socket has no reset.
+    /// Resets the connection when it is dropped, so that the receiver does not take what was sent for the whole. A Unix socket has no reset.
     pub fn abort(&mut self) {
         if let Self::InHttp2(stream) = self {
             stream.abort();
@@ -131,8 +129,7 @@ impl Stream {
         }
     }
 
-    /// Whether the TCP connection is gone: the other side has reset it, or both sides have closed theirs and all that was
-    /// written has arrived.
+    /// Whether the TCP connection is gone: the other side has reset it, or both sides have closed theirs and all that was written has arrived.
     pub fn is_disconnected(&self) -> bool {
         let peer = self.tcp().map(TcpStream::peer_addr);
         matches!(peer, Some(Err(error)) if error.kind() == io::ErrorKind::NotConnected)
@@ -144,6 +141,11 @@ impl Stream {
         let Some(stream) = self.tcp() else { return false };
         let looked = pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop()));
         matches!(looked, Poll::Ready(Ok(found)) if found.is_read_closed())
+    }
+
+    /// How many bytes have arrived at the TCP connection that were not read from the kernel. None: nothing tells.
+    pub fn unread(&self) -> Option<u64> {
+        rustix::io::ioctl_fionread(self.tcp()?).ok()
     }
 
     /// The error of the TCP connection that no read and no write has returned yet.
@@ -329,8 +331,7 @@ impl AsyncWrite for Metered {
 /// The time in which a vanished peer is detected.
 const DETECTED: Duration = Duration::from_secs(120);
 
-/// Turns on TCP keep-alive, so that a vanished peer is detected within two minutes: after a minute of silence, six
-/// probes.
+/// Turns on TCP keep-alive, so that a vanished peer is detected within two minutes: after a minute of silence, six probes.
 pub fn keep_alive(socket: impl AsFd) {
     use rustix::net::sockopt;
     // An error is ignored: without keep-alive, connections last until their timeouts.
@@ -353,8 +354,7 @@ fn limit_unacknowledged(stream: &TcpStream) {
 const SCRATCH: usize = 64 * 1024;
 
 thread_local! {
-    /// One read buffer for each thread instead of one for each connection, so ten thousand idle connections need no
-    /// buffers.
+    /// One read buffer for each thread instead of one for each connection, so ten thousand idle connections need no buffers.
     static READING: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into_boxed_slice());
 }
 

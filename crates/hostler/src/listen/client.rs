@@ -323,11 +323,14 @@ impl Downstream for Http1Client {
                 Ok(0) | Err(_) => return Poll::Ready(()),
             }
         }
-        // An upload that has begun finds the end when it comes to it.
-        if self.request_body.bytes() > 0 {
-            return Poll::Pending;
-        }
-        self.hidden_end.poll(cx, &self.stream)
+        let unread = (self.inbox.len() - self.taken) as u64;
+        // An upload that has begun finds the end when it comes to it. It may never do so, if its member takes no more.
+        let missing = match self.body {
+            _ if self.request_body.bytes() == 0 => None,
+            BodyReader::Length(left) => Some(left.saturating_sub(unread)),
+            BodyReader::Chunked(..) | BodyReader::UntilClose(_) => Some(0),
+        };
+        self.hidden_end.poll(cx, &self.stream, missing)
     }
 
     fn allow_body(&mut self, most: u64) {
