@@ -129,7 +129,7 @@ section! {
         /// The most requests that a worker with `concurrency = "auto"` gets at the same time.
         ///
         /// Each request that waits inside a worker takes memory there. Lower it if a worker takes too much memory during
-        /// a burst.
+        /// a burst. Raise it if more long polls than that wait in a worker: pages then wait in the queue behind them.
         #[schemars(with = "Count<1, 100_000>", extend("x-default" = "1000"))]
         pub max_concurrency: Option<Count<1, 100_000>> = None,
         /// Which of the free workers or members gets the next request.
@@ -299,8 +299,8 @@ pub struct Poison {
     ///
     /// When it is reached, Hostler does not send the request again, and answers all requests like it with 502
     /// (`poison`) for `keep_off`. If all these workers died over requests of one client, only this client gets the 502.
-    /// If workers have several slots, Hostler tries a suspect request alone, so that it does not blame other requests.
-    /// `0`: never.
+    /// If workers have several slots, Hostler tries a suspect request in an idle worker, so that it does not blame other
+    /// requests. If none is idle, a busy one gets it and no others from then on, and it takes one death more. `0`: never.
     pub kills: Count<0, 1000>,
     /// The time for which Hostler refuses such requests. Then a worker gets one of them again.
     pub keep_off: Period,

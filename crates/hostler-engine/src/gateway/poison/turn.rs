@@ -117,7 +117,7 @@ pub(super) fn as_turn(turn: Option<&(dyn Any + Send + Sync)>) -> Option<&Arc<Tur
     turn?.downcast_ref()
 }
 
-/// Whether the request with this turn is on trial, so that similar requests wait and its worker has no other.
+/// Whether the request with this turn is on trial, so that similar requests wait and its worker gets no other.
 pub(super) fn is_on_trial(turn: Option<&(dyn Any + Send + Sync)>) -> bool {
     let lasts = |turn: &Arc<Turn>| !turn.is_over.load(Ordering::Relaxed);
     turn.is_some() && as_turn(turn).is_none_or(lasts)
