@@ -53,53 +53,45 @@ impl CacheChoice {
 /// Chooses and makes the folder. If the default folder cannot be used, it is one in `runtime`, a private folder that
 /// Hostler removes at its end.
 pub(super) fn choose(settings: &WorkerSettings, runtime: &Path) -> CacheChoice {
-    if SET_BY_OPERATOR.iter().any(|name| settings.env.contains_key(*name)) {
-        return CacheChoice::default();
-    }
-    match &settings.compile_cache {
-        CompileCache::Off => CacheChoice::default(),
-        CompileCache::Folder(folder) => match make_safe(folder) {
-            Ok(folder) => {
-                let moves_with_app = settings.cwd.canonicalize().is_ok_and(|cwd| folder.starts_with(cwd));
-                CacheChoice { folder: Some(folder), moves_with_app, ..CacheChoice::default() }
-            }
-            Err(why) => CacheChoice { complaint: Some(why), ..CacheChoice::default() },
-        },
-        CompileCache::Auto => {
-            let name = app_name(&settings.cwd);
-            let tried = base(&settings.env).and_then(|base| make_writable(&base.join(&name)));
-            match tried {
-                Ok(folder) => {
-                    mark_used(&folder);
-                    CacheChoice { folder: Some(folder), is_kept_tidy: true, ..CacheChoice::default() }
-                }
-                Err(why) => {
-                    let folder = make_safe(&runtime.join("compile-cache").join(name)).ok();
-                    CacheChoice { folder, complaint: Some(why), ..CacheChoice::default() }
-                }
-            }
+    let Some(wanted) = wanted(settings) else { return CacheChoice::default() };
+    let is_default = settings.compile_cache == CompileCache::Auto;
+    let made = wanted.and_then(|folder| if is_default { make_writable(&folder) } else { make_safe(&folder) });
+    match made {
+        Ok(folder) if is_default => {
+            mark_used(&folder);
+            CacheChoice { folder: Some(folder), is_kept_tidy: true, ..CacheChoice::default() }
+        }
+        Ok(folder) => {
+            let moves_with_app = settings.cwd.canonicalize().is_ok_and(|cwd| folder.starts_with(cwd));
+            CacheChoice { folder: Some(folder), moves_with_app, ..CacheChoice::default() }
+        }
+        Err(why) => {
+            let instead = || make_safe(&runtime.join("compile-cache").join(app_name(&settings.cwd))).ok();
+            let folder = is_default.then(instead).flatten();
+            CacheChoice { folder, complaint: Some(why), ..CacheChoice::default() }
         }
     }
 }
 
-/// The folder that [`choose`] tries first. Makes nothing.
-fn wanted(settings: &WorkerSettings) -> Option<PathBuf> {
+/// The folder that is tried first. `None`: Hostler sets none. `Err`: why there is no default folder. Makes nothing.
+fn wanted(settings: &WorkerSettings) -> Option<Result<PathBuf, String>> {
     if SET_BY_OPERATOR.iter().any(|name| settings.env.contains_key(*name)) {
         return None;
     }
     match &settings.compile_cache {
         CompileCache::Off => None,
-        CompileCache::Folder(folder) => Some(folder.clone()),
-        CompileCache::Auto => Some(base(&settings.env).ok()?.join(app_name(&settings.cwd))),
+        CompileCache::Folder(folder) => Some(Ok(folder.clone())),
+        CompileCache::Auto => Some(base(&settings.env).map(|base| base.join(app_name(&settings.cwd)))),
     }
 }
 
 /// Does to the folder that [`choose`] tries first what [`choose`] does to it. Makes nothing.
 pub(super) fn touch(settings: &WorkerSettings) {
-    let Some(folder) = wanted(settings) else { return };
-    match settings.compile_cache {
-        CompileCache::Auto => mark_used(&folder),
-        CompileCache::Off | CompileCache::Folder(_) => drop(folder.metadata()),
+    let Some(Ok(folder)) = wanted(settings) else { return };
+    if settings.compile_cache == CompileCache::Auto {
+        mark_used(&folder);
+    } else {
+        drop(folder.metadata());
     }
 }
 
