@@ -41,6 +41,7 @@ mod memory_group;
 mod message;
 mod message_sender;
 mod news;
+mod node_channel;
 mod node_figures;
 mod own_children;
 mod pool_supervisor;

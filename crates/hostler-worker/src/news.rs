@@ -10,6 +10,7 @@ use super::inspector::Diagnosis;
 use super::message::FromWorker;
 use super::message_sender::MessageSender;
 use super::port_owner::TcpListen;
+use super::start_files::StartLook;
 
 /// At most this many reports lie unread. Then the senders wait, so a chatty worker uses no more memory.
 const MOST_UNREAD_NEWS: usize = 64;
@@ -17,8 +18,9 @@ const MOST_UNREAD_NEWS: usize = 64;
 /// A report to the worker task.
 #[derive(Debug)]
 pub(super) enum WorkerNews {
-    /// The worker may boot. `None`: it has waited long enough for its files, and its boot fails.
-    Turn(Option<BootTurn>),
+    /// The worker may boot, and what a look at its files has found, if there was one. `None`: it has waited long enough for its files, and
+    /// its boot fails.
+    Turn(Option<(BootTurn, Option<StartLook>)>),
     /// A process sent a message.
     Said { message: FromWorker, message_sender: MessageSender },
     /// The process that listens has ended. It is not the one that Hostler started.

@@ -1,7 +1,6 @@
 //! How a worker's process is started: its command, environment and descriptors (protocol/README.md). Knows nothing of
 //! what happens to it later.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -23,8 +22,6 @@ use super::settings::{Bind, WorkerSettings};
 
 const LISTEN_FD: i32 = 3;
 const CHANNEL_FD: i32 = 4;
-/// A longer file in the command is no shell script.
-const LONGEST_SCRIPT: u64 = 64 * 1024;
 
 /// The input for one start of one worker, besides the settings.
 pub(super) struct Spawn<'a> {
@@ -35,6 +32,8 @@ pub(super) struct Spawn<'a> {
     pub index: usize,
     pub generation: u64,
     pub compile_cache: &'a CacheChoice,
+    /// The app gets the channel that the variables of Node name.
+    pub keeps_channel: bool,
 }
 
 /// A started process and Hostler's ends of its pipes and channels.
@@ -70,7 +69,7 @@ impl Spawn<'_> {
         command.args(args).current_dir(&self.settings.cwd).env_clear();
         command.envs(self.settings.env.iter().filter(|(name, _)| !is_ours(name)));
         command.envs(self.compile_cache.variables());
-        if self.keeps_channel() {
+        if self.keeps_channel {
             command.env("NODE_CHANNEL_FD", CHANNEL_FD.to_string());
             command.env("NODE_CHANNEL_SERIALIZATION_MODE", "json");
         }
@@ -106,28 +105,6 @@ impl Spawn<'_> {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let process = Process::new((child, own), self.context)?;
         Ok(Spawned { process, channel: ours, stdout, stderr, binding })
-    }
-
-    /// What Bun and `node --run` start for a script of a package (and Bun for a program of one) does not get the descriptors from number 3 on,
-    /// but the variable: Node would take one of its own descriptors for the channel. A file is run by Bun itself. Either may stand behind
-    /// another program, such as `env` or `sh -c`, and in a shell script.
-    fn keeps_channel(&self) -> bool {
-        let command = &self.settings.command;
-        let scripts = command.iter().map(|arg| shell_script(&self.settings.cwd.join(arg)));
-        std::iter::once(command.join(" ")).chain(scripts).all(|text| self.passes_channel_on(&text))
-    }
-
-    fn passes_channel_on(&self, text: &str) -> bool {
-        let words: Vec<_> = text.split_whitespace().collect();
-        let runs = |arg: &str| arg == "--run" || arg.starts_with("--run=");
-        words.iter().enumerate().all(|(at, program)| {
-            let mut args = words[at + 1..].iter().copied();
-            match Path::new(program).file_name().and_then(OsStr::to_str) {
-                Some("bun" | "bunx") => args.any(|arg| self.settings.cwd.join(arg).is_file()),
-                Some("node" | "nodejs") => !args.take_while(|arg| arg.starts_with('-')).any(runs),
-                _ => true,
-            }
-        })
     }
 
     /// Whether PWD names the working directory, perhaps by a symbolic link. A shell sets it, and some apps read it.
@@ -190,15 +167,6 @@ impl Spawn<'_> {
         command.env("HOST", "127.0.0.1").env("HOSTNAME", "127.0.0.1");
         Ok(AppBinding::Port(port))
     }
-}
-
-/// The text of a shell script. Empty for any other file.
-fn shell_script(path: &Path) -> String {
-    let is_small = path.metadata().is_ok_and(|file| file.is_file() && file.len() <= LONGEST_SCRIPT);
-    let text = if is_small { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
-    let shell = text.lines().next().and_then(|line| line.strip_prefix("#!"));
-    let is_shell = shell.is_some_and(|shell| shell.split_whitespace().any(|word| word.ends_with("sh")));
-    if is_shell { text } else { String::new() }
 }
 
 /// Variables that must not be inherited from another Hostler around this one.

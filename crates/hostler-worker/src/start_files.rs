@@ -1,39 +1,56 @@
-//! Looks whether the file systems that a start needs answer. One whose server is away does not, and a start waits for it on the thread that
-//! starts all workers. Knows no states of workers.
+//! Looks whether the file systems that a start needs answer, and reads what it needs of them. One whose server is away does not answer, and
+//! a start waits for it on the thread that starts all workers. Knows no states of workers.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::compile_cache;
 use super::settings::WorkerSettings;
+use super::{compile_cache, node_channel};
 
 /// A start whose files do not answer for this long gives its turn to the next one: they may never answer.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// The system reads so much of a program to find out how to start it.
 const HEAD: u64 = 256;
 
+/// What a look at the files has found.
+#[derive(Debug)]
+pub(super) struct StartLook {
+    /// The settings of the start, when it asked for its turn.
+    settings: Arc<WorkerSettings>,
+    keeps_channel: bool,
+}
+
+impl StartLook {
+    /// Whether the app gets the channel that the variables of Node name. `None`: other settings are to be started.
+    pub fn keeps_channel(&self, settings: &WorkerSettings) -> Option<bool> {
+        self.settings.boots_like(settings).then_some(self.keeps_channel)
+    }
+}
+
 /// Waits until it has a turn and the files have just answered: `look` has returned. While they do not answer, it gives the turn back. It calls
-/// `waits` before it waits for them. Each time that it has waited for `patience`, it asks whether it `gives_up`. `None`: it does.
-pub(super) async fn turn_when_they_answer<T, F: Future<Output = T>>(
+/// `waits` before it waits for them. Each time that it has waited for `patience`, it asks whether it `gives_up`. `None`: it does. Beside the turn
+/// it returns what the look has found. `None`: there was no thread for it.
+pub(super) async fn turn_when_they_answer<T, F: Future<Output = T>, A: Send + 'static>(
     turn: impl Fn() -> F,
-    look: impl Fn() + Clone + Send + 'static,
+    look: impl Fn() -> A + Clone + Send + 'static,
     waits: impl Fn(),
     (patience, gives_up): (Duration, impl Fn() -> bool),
-) -> Option<T> {
+) -> Option<(T, Option<A>)> {
     let patience = patience.max(LOOK_TIMEOUT);
     loop {
         let turn = turn().await;
         let look = look.clone();
         // In a task of its own: if the system refuses a thread, only that task panics, and the start goes on.
         let mut looking = tokio::spawn(async move { spawn_blocking(look).await });
-        if timeout(LOOK_TIMEOUT, &mut looking).await.is_ok() {
-            return Some(turn);
+        if let Ok(looked) = timeout(LOOK_TIMEOUT, &mut looking).await {
+            return Some((turn, looked.ok().and_then(Result::ok)));
         }
         drop(turn);
         waits();
@@ -58,26 +75,23 @@ pub(super) fn no_answer(settings: &WorkerSettings) -> io::Error {
 fn silent(settings: &WorkerSettings) -> String {
     let folder = settings.cwd.display();
     format!(
-        "a file system does not answer: that of the folder (cwd) {folder}, of the folder in PWD, of the program, of the compile cache, or of the \
-         workers' sockets"
+        "a file system does not answer: that of the folder (cwd) {folder}, of the folder in PWD, of the program or another file in the command, \
+         of the compile cache, or of the workers' sockets"
     )
 }
 
 /// Does with files what a start does. The start itself names what is missing. `sockets`: the folder of the workers' sockets.
 ///
 /// What a network file system has told before is known without it for up to a minute. So files are opened or changed, which asks it.
-pub(super) fn look(settings: &WorkerSettings, sockets: &Path) {
+pub(super) fn look(settings: &Arc<WorkerSettings>, sockets: &Path) -> StartLook {
     let _ = File::open(sockets);
     let _ = access(&settings.cwd, Access::EXEC_OK);
     if let Some(folder) = settings.env.get("PWD") {
         let _ = Path::new(folder).canonicalize();
     }
     compile_cache::touch(settings);
-    for program in programs(settings) {
-        if is_readable(&program) {
-            return;
-        }
-    }
+    let _ = programs(settings).iter().any(|program| is_readable(program));
+    StartLook { settings: Arc::clone(settings), keeps_channel: node_channel::is_kept(settings) }
 }
 
 /// Where the system looks for the program, in this order.
@@ -98,7 +112,7 @@ fn is_readable(program: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     use std::time::SystemTime;
 
     use tokio::sync::{Notify, Semaphore};
@@ -124,8 +138,8 @@ mod tests {
         waits.notified().await;
         let other = Arc::clone(&gate).try_acquire_owned().expect("another worker may start");
         drop((other, answer));
-        let turn = start.await.unwrap().unwrap().unwrap();
-        assert!(gate.try_acquire().is_err(), "it has its turn");
+        let (turn, looked) = start.await.unwrap().unwrap();
+        assert!(turn.is_ok() && looked.is_some() && gate.try_acquire().is_err(), "it has its turn");
         drop(turn);
     }
 
@@ -141,8 +155,23 @@ mod tests {
         let folder = compile_cache::choose(&settings, Path::new("/nowhere")).folder.unwrap();
         let handle = File::open(&folder).unwrap();
         handle.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        look(&settings, home.path());
+        look(&Arc::new(settings), home.path());
         assert!(handle.metadata().unwrap().modified().unwrap() > SystemTime::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn a_look_reads_the_scripts_of_the_command_for_a_start_with_these_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("start.sh"), "#!/bin/sh\nexec bun run start\n").unwrap();
+        std::fs::write(folder.path().join("app.js"), "").unwrap();
+        let with = |command: &[&str]| {
+            let command = command.iter().map(|word| (*word).to_owned()).collect();
+            Arc::new(WorkerSettings { command, cwd: folder.path().to_owned(), ..WorkerSettings::default() })
+        };
+        let (script, file) = (with(&["sh", "start.sh"]), with(&["bun", "run", "app.js"]));
+        let looked = [&script, &file].map(|settings| look(settings, folder.path()));
+        assert_eq!(looked.each_ref().map(|looked| looked.keeps_channel(&script)), [Some(false), None]);
+        assert_eq!(looked.each_ref().map(|looked| looked.keeps_channel(&file)), [None, Some(true)]);
     }
 
     #[test]

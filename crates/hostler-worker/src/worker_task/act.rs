@@ -17,6 +17,7 @@ use crate::lifecycle::{Action, KillReason, LifecycleEvent, LifecycleState, PoolR
 use crate::log::{Tail, WorkerEvent};
 use crate::message::ToWorker;
 use crate::news::WorkerNews;
+use crate::node_channel;
 use crate::recycling;
 use crate::rollout::WorkerReport;
 use crate::running::RunningProcess;
@@ -138,6 +139,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let spawn = Spawn {
                 settings: &settings,
                 compile_cache: &compile_cache,
+                keeps_channel: self.keeps_channel(&settings),
                 context: &shared.context,
                 folder: &folder,
                 pool: shared.pool.name(),
@@ -169,6 +171,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 Some(LifecycleEvent::SpawnFailed { proven: self.shared.is_proven(self.status.release) })
             }
         }
+    }
+
+    /// Whether the app gets Node's channel. A boot with settings that no look was for reads its files here.
+    fn keeps_channel(&self, settings: &WorkerSettings) -> bool {
+        let looked = self.looked.as_ref().and_then(|looked| looked.keeps_channel(settings));
+        looked.unwrap_or_else(|| node_channel::is_kept(settings))
     }
 
     /// The folder of the worker's compile cache. It is made again if it was removed.

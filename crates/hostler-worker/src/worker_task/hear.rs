@@ -158,7 +158,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
 
     pub(super) fn hear(&mut self, news: WorkerNews) -> Option<LifecycleEvent> {
         if let WorkerNews::Turn(turn) = news {
-            self.turn = turn;
+            let (turn, looked) = turn.unzip();
+            (self.turn, self.looked) = (turn, looked.flatten());
             self.choose_settings();
             return Some(LifecycleEvent::Turn);
         }

@@ -19,6 +19,7 @@ use crate::running::{PortInUse, RunningProcess};
 use crate::settings::WorkerSettings;
 use crate::shared::{PoolShared, WorkerCommand};
 use crate::snapshot::WorkerStatus;
+use crate::start_files::StartLook;
 
 /// What a new worker task gets.
 pub struct WorkerSpec {
@@ -58,6 +59,8 @@ pub struct WorkerTask<E> {
     pub(super) news_sender: NewsSender,
     pub(super) asking: JoinSet<()>,
     pub(super) turn: Option<BootTurn>,
+    /// What the last look at the files of a boot has found.
+    pub(super) looked: Option<StartLook>,
     pub(super) running: Option<RunningProcess>,
     /// The last error of its last process says that this port was in use.
     pub(super) port_in_use: Option<PortInUse>,
@@ -98,6 +101,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             news_sender,
             asking: JoinSet::new(),
             turn: None,
+            looked: None,
             running: None,
             port_in_use: None,
             cpu: None,
