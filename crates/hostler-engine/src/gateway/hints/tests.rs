@@ -2,43 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use hostler_config::EarlyHintLinks;
-use hostler_wire::{Fields, Limits, ResponseHead};
+use hostler_wire::{Limits, ResponseHead};
 
 use super::EarlyHints;
 use super::learnt::{ENOUGH, LONGEST, MOST_HOSTS, MOST_LINKS};
-use crate::exchange::{BodyError, Downstream, Edit, Exchange, Protocol};
+use crate::exchange::{Edit, Exchange, Protocol};
 use crate::gateway::tests::exchange;
+use crate::proxy::tests::TestClient;
 
 const CSS: &str = "</app.css>; rel=preload; as=style";
 const PAGE: &str = "Content-Type: text/html; charset=utf-8\r\n";
-
-/// A client that notes the heads of interim answers.
-#[derive(Default)]
-struct Client(Vec<ResponseHead>);
-
-impl Downstream for Client {
-    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Pending
-    }
-
-    fn allow_body(&mut self, _: u64) {}
-
-    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
-        Poll::Ready(Err(BodyError::Left))
-    }
-
-    fn trailers(&self) -> Option<&Fields> {
-        None
-    }
-
-    fn interim(&mut self, _: &mut Context<'_>, head: &ResponseHead) -> bool {
-        self.0.push(head.clone());
-        true
-    }
-}
 
 fn request(method: &str, host: &str, fields: &str) -> Exchange {
     let mut exchange = exchange();
@@ -71,13 +47,13 @@ fn sent_to(hints: &EarlyHints, host: &str) -> Vec<String> {
 }
 
 fn sent(hints: &EarlyHints, exchange: &mut Exchange) -> Vec<String> {
-    let mut client = Client::default();
+    let mut client = TestClient::<false>::default();
     let cx = &mut Context::from_waker(Waker::noop());
     hints.send(exchange, &mut client, cx);
     hints.send(exchange, &mut client, cx);
-    assert!(client.0.len() <= 1, "a request gets one 103");
+    assert!(client.interim.len() <= 1, "a request gets one 103");
     let links: Vec<_> = client
-        .0
+        .interim
         .iter()
         .flat_map(|head| head.fields.values("link").map(|link| String::from_utf8(link.into()).unwrap()))
         .collect();

@@ -2,16 +2,14 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hostler_dispatch::{Claim, Pool, PoolSettings};
-use hostler_wire::{Fields, ResponseHead};
 use tokio::time::Instant;
 
 use super::kept::{exchange, request, settings};
-use super::{Dialled, SimulatedMember, WireSettings, listen, simulated_address, wire};
-use crate::exchange::{BodyError, Downstream};
+use super::{Dialled, SimulatedMember, TestClient, WireSettings, listen, simulated_address, wire};
+use crate::exchange::BodyError;
 use crate::proxy::{CallSettings, Endpoint, Failure, LEAVING_TIME, Meter, forward};
 
 /// Answers nothing.
@@ -28,33 +26,8 @@ impl SimulatedMember for Silent {
     }
 }
 
-/// A client that has left. `SHOWS`: it cannot be one that has only finished sending.
-struct Gone<const SHOWS: bool>;
-
-impl<const SHOWS: bool> Downstream for Gone<SHOWS> {
-    const SHOWS_LEAVING: bool = SHOWS;
-
-    fn poll_left(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
-    }
-
-    fn allow_body(&mut self, _: u64) {}
-
-    fn poll_body(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>, _: usize) -> Poll<Result<bool, BodyError>> {
-        Poll::Ready(Err(BodyError::Left))
-    }
-
-    fn trailers(&self) -> Option<&Fields> {
-        None
-    }
-
-    fn interim(&mut self, _: &mut Context<'_>, _: &ResponseHead) -> bool {
-        false
-    }
-}
-
-/// How long the call of this client goes on.
-async fn time_of(mut client: impl Downstream) -> Duration {
+/// How long the call of a client that has left goes on.
+async fn time_of<const SHOWS: bool>() -> Duration {
     listen(vec![Arc::new(Silent) as Arc<dyn SimulatedMember>]);
     let pool = Pool::new("app", PoolSettings::default());
     let meter = Arc::new(Meter::new(1));
@@ -63,6 +36,7 @@ async fn time_of(mut client: impl Downstream) -> Duration {
     let lease = pool.acquire(Claim::default()).await.unwrap();
     let settings = CallSettings { hangs_up_at_once: true, ..settings() };
     let (mut exchange, began) = (exchange(), Instant::now());
+    let mut client = TestClient::<SHOWS> { has_left: true, ..TestClient::default() };
     let answered = forward(&mut exchange, &mut client, lease, &settings, 0).await;
     assert!(matches!(answered, Err(Failure::Body(BodyError::Left))));
     began.elapsed()
@@ -70,6 +44,6 @@ async fn time_of(mut client: impl Downstream) -> Duration {
 
 #[tokio::test(start_paused = true)]
 async fn a_member_is_told_at_once_of_a_client_that_has_left_for_certain() {
-    assert!(time_of(Gone::<true>).await < LEAVING_TIME);
-    assert!(time_of(Gone::<false>).await >= LEAVING_TIME);
+    assert!(time_of::<true>().await < LEAVING_TIME);
+    assert!(time_of::<false>().await >= LEAVING_TIME);
 }

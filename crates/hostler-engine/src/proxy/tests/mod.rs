@@ -2,6 +2,7 @@
 //! gateway.
 
 mod bugs;
+mod client;
 mod http2_again;
 mod kept;
 mod left;
@@ -21,6 +22,7 @@ use hostler_wire::{Address, Stream};
 use tokio::time::{Instant, sleep_until};
 
 pub use bugs::{Bug, end_wrongly, ends_wrongly};
+pub use client::TestClient;
 pub use hostler_testkit::is_planted;
 pub use wire::{Discarded, MemberSide, WireSettings, wire};
 
