@@ -4,9 +4,6 @@ use hostler_config::{Config, Difference, Platform};
 
 use crate::admin::CommandDone;
 
-const LATER: &str = "not applied yet";
-const HOW: &str = "run `hostler upgrade`";
-
 /// Keys of `[server]` that need a new process.
 const FIXED: [&str; 4] = ["listen", "admin", "threads", "access_log"];
 
@@ -15,73 +12,89 @@ const OF_REGISTERED: [&str; 4] = ["max_header_size", "max_header_fields", "max_i
 
 /// Gives `newer` the values of `older` where only a new process can change them, and tells which these are.
 pub(super) fn keep(older: &Config, newer: &mut Config, done: &mut CommandDone) {
-    let how = how_elsewhere(older, newer);
+    let mut kept = KeptKeys { how: how_to_apply(older, newer), done };
     let Difference { server, cache, .. } = older.difference(newer);
-    let fixed = server.iter().filter(|key| FIXED.contains(key));
-    done.extend(fixed.map(|key| later(&format!("server.{key}"))));
-    if older.registrar.as_ref().is_some_and(|registrar| registrar.accept) {
-        let kept = server.iter().filter(|key| OF_REGISTERED.contains(key));
-        done.extend(kept.map(|key| format!("server.{key}: {LATER} for registered routes; {HOW}")));
+    for key in server.iter().filter(|key| FIXED.contains(key)) {
+        kept.tell(&format!("server.{key}"));
     }
-    done.extend(cache.iter().filter(|key| **key != "tier").map(|key| later(&format!("cache.{key}"))));
+    if older.registrar.as_ref().is_some_and(|registrar| registrar.accept) {
+        for key in server.iter().filter(|key| OF_REGISTERED.contains(key)) {
+            kept.tell_for(&format!("server.{key}"), " for registered routes");
+        }
+    }
+    for key in cache.iter().filter(|key| **key != "tier") {
+        kept.tell(&format!("cache.{key}"));
+    }
     (newer.cache.memory, newer.cache.max_entry) = (older.cache.memory, older.cache.max_entry);
-    keep_sections(older, newer, done);
-    keep_platform(older, newer, done);
+    keep_sections(older, newer, &mut kept);
+    keep_platform(older, newer, &mut kept);
     keep_admin_names(older, newer);
     let server = &mut newer.server;
     server.listen.clone_from(&older.server.listen);
     (server.admin, server.threads) = (older.server.admin.clone(), older.server.threads);
     server.access_log = older.server.access_log;
-    keep_listeners(older, newer, done);
-    if let Some(how) = how {
-        done.iter_mut().for_each(|line| *line = line.replace(HOW, &how));
+    keep_listeners(older, newer, &mut kept);
+}
+
+/// Tells which keys keep their old values.
+struct KeptKeys<'a> {
+    how: String,
+    done: &'a mut CommandDone,
+}
+
+impl KeptKeys<'_> {
+    fn tell(&mut self, key: &str) {
+        self.tell_for(key, "");
+    }
+
+    fn tell_for(&mut self, key: &str, part: &str) {
+        self.done.push(format!("{key}: not applied yet{part}; {}", self.how));
     }
 }
 
-/// How to apply the rest if the file has another admin address. Commands read the file, and would look for this Hostler there.
-fn how_elsewhere(older: &Config, newer: &Config) -> Option<String> {
+/// How to apply the rest. Commands read the file: if it has another admin address, they would look for this Hostler there.
+fn how_to_apply(older: &Config, newer: &Config) -> String {
+    let plain = || "run `hostler upgrade`".to_owned();
     if older.server.admin == newer.server.admin {
-        return None;
+        return plain();
     }
-    let Some(admin) = &older.server.admin else { return Some("send SIGUSR2 to Hostler".into()) };
+    let Some(admin) = &older.server.admin else { return "send SIGUSR2 to Hostler".to_owned() };
     // The real port is not known here.
     let is_known = admin.tcp().is_none_or(|address| address.port() != 0);
-    is_known.then(|| format!("run `hostler upgrade --admin {admin}`"))
+    if is_known { format!("run `hostler upgrade --admin {admin}`") } else { plain() }
 }
 
-fn later(key: &str) -> String {
-    format!("{key}: {LATER}; {HOW}")
-}
-
-fn keep_sections(older: &Config, newer: &mut Config, done: &mut CommandDone) {
+fn keep_sections(older: &Config, newer: &mut Config, kept: &mut KeptKeys<'_>) {
     if older.registrar != newer.registrar {
-        done.push(later("registrar"));
+        kept.tell("registrar");
         newer.registrar.clone_from(&older.registrar);
         // A first `[registrar]` implies a `[platform]`. Without the upgrade it must have no effect: requests without a route would get its responses.
         if older.registrar.is_none()
             && older.platform.is_none()
             && newer.platform.take().is_some_and(|platform| platform != Platform::default())
         {
-            done.push(later("platform"));
+            kept.tell("platform");
         }
     }
     if older.traces != newer.traces {
-        done.push(later("traces"));
+        kept.tell("traces");
         newer.traces.clone_from(&older.traces);
     }
 }
 
 /// Keeps `compat` and `zone` of `[platform]`: the routing table, the registrations and the pools of registered routes were made for them. If only
 /// some of these parts followed a new value, the rules would be those of neither value.
-fn keep_platform(older: &Config, newer: &mut Config, done: &mut CommandDone) {
+fn keep_platform(older: &Config, newer: &mut Config, kept: &mut KeptKeys<'_>) {
     let old = older.platform.clone().unwrap_or_default();
     let new = newer.platform.clone().unwrap_or_default();
     let changed = [("platform.compat", old.compat != new.compat), ("platform.zone", old.zone != new.zone)];
-    done.extend(changed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| later(key)));
-    let kept = Platform { compat: old.compat, zone: old.zone, ..new };
+    for (key, _) in changed.into_iter().filter(|(_, changed)| *changed) {
+        kept.tell(key);
+    }
+    let of_both = Platform { compat: old.compat, zone: old.zone, ..new };
     // A registrar stays until the upgrade and needs the section, even if the file has neither any more.
-    let is_needed = newer.platform.is_some() || newer.registrar.is_some() || kept != Platform::default();
-    newer.platform = is_needed.then_some(kept);
+    let is_needed = newer.platform.is_some() || newer.registrar.is_some() || of_both != Platform::default();
+    newer.platform = is_needed.then_some(of_both);
 }
 
 /// The host name in `server.admin` is one of the names that `Host` may have. The old address stays until the upgrade, so its name stays, too.
@@ -95,14 +108,14 @@ fn keep_admin_names(older: &Config, newer: &mut Config) {
 }
 
 /// A reload cannot change TLS listeners, nor add or remove them.
-fn keep_listeners(older: &Config, newer: &mut Config, done: &mut CommandDone) {
+fn keep_listeners(older: &Config, newer: &mut Config, kept: &mut KeptKeys<'_>) {
     let is_changed = older.difference(newer).tls.contains(&"listen");
     match (&older.tls, &mut newer.tls) {
         (Some(older), Some(newer)) => newer.listen.clone_from(&older.listen),
         (older, newer) => newer.clone_from(older),
     }
     if is_changed {
-        done.push(later("tls.listen"));
+        kept.tell("tls.listen");
     }
 }
 
@@ -166,7 +179,10 @@ mod tests {
     #[test]
     fn a_first_registrar_waits_for_an_upgrade_with_its_platform() {
         let registrar = "registrar.nats = ['nats://127.0.0.1:4222']\n";
-        let later = |keys: &[&str]| keys.iter().map(|key| later(key)).collect::<CommandDone>();
+        let later = |keys: &[&str]| {
+            let told = keys.iter().map(|key| format!("{key}: not applied yet; run `hostler upgrade`"));
+            told.collect::<CommandDone>()
+        };
         let (without, done) = kept("", registrar);
         assert_eq!(
             (without.registrar.is_some(), without.platform, done),
