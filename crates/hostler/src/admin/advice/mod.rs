@@ -11,6 +11,7 @@ mod responses;
 #[cfg(test)]
 mod scene;
 mod table;
+mod times;
 mod workers;
 
 use std::sync::Arc;

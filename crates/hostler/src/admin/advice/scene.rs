@@ -5,11 +5,10 @@ use std::time::Duration;
 use hostler_worker::WorkerState;
 use jiff::Timestamp;
 
-use super::figures::{
-    CacheFigures, Figures, MemcachedFigures, PoolFigures, RouteFigures, TimeFigures, WorkerFigures,
-};
+use super::figures::{CacheFigures, Figures, MemcachedFigures, PoolFigures, RouteFigures, WorkerFigures};
 use super::history::{History, View, WorkerEnds, WorkerHistory};
 use super::table::AdviceRow;
+use super::times::TimeFigures;
 
 /// The figures of three moments, and what is remembered of worker 1 of pool `web`.
 pub(super) struct Scene {
