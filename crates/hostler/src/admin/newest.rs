@@ -1,4 +1,4 @@
-//! Picks the newest of the workers that have the same number. Knows no figures of workers.
+//! Picks the newest of the workers that have the same number, or the others. Knows no figures of workers.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,14 @@ pub fn newest<'a, W: 'a, G: Ord>(
     newest.into_values().map(|(_, worker)| worker)
 }
 
+/// The workers that have a newer one with their number. Such a worker may still serve, while its successor boots.
+pub fn replaced<W, G: Ord>(workers: &[W], place: impl Fn(&W) -> (usize, G)) -> impl Iterator<Item = &W> {
+    workers.iter().filter(move |worker| {
+        let (index, generation) = place(worker);
+        workers.iter().map(&place).any(|(other, newer)| other == index && newer > generation)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,5 +36,7 @@ mod tests {
         let workers = [(2, 4, "leaves"), (1, 7, "waits"), (2, 5, "boots"), (3, 2, "stays"), (3, 0, "queues")];
         let taken: Vec<_> = newest(&workers, |(index, generation, _)| (*index, *generation)).collect();
         assert_eq!(taken, [&(1, 7, "waits"), &(2, 5, "boots"), &(3, 2, "stays")]);
+        let others: Vec<_> = replaced(&workers, |(index, generation, _)| (*index, *generation)).collect();
+        assert_eq!(others, [&(2, 4, "leaves"), &(3, 0, "queues")]);
     }
 }

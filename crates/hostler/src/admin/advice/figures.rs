@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::super::cache::CacheReport;
 use super::super::machine::MachineStatus;
-use super::super::newest::newest;
+use super::super::newest::{newest, replaced};
 use super::super::status::{
     CertificateStatus, LastReload, PoolStatus, RouteStatus, Status, WorkerReportView,
 };
@@ -96,6 +96,8 @@ pub struct PoolFigures {
     pub members: Vec<MemberOut>,
     /// None: the pool has members, and no workers.
     pub workers: Option<Vec<WorkerFigures>>,
+    /// The states of old workers. Their successors are in `workers`.
+    pub replaced: Vec<WorkerState>,
     /// The state of each spare. One that is ready serves in place of a worker.
     pub spares: Vec<WorkerState>,
     /// A restart is under way, or ended less than a minute ago.
@@ -250,7 +252,8 @@ impl PoolFigures {
             worker_time: TimeFigures::of(&pool.times.worker_time),
             members: if pool.workers.is_none() { members(pool) } else { Vec::new() },
             workers: pool.workers.as_deref().map(|all| newest(all, place).map(WorkerFigures::of).collect()),
-            spares: pool.spares.iter().map(|spare| spare.worker.state).collect(),
+            replaced: pool.workers.iter().flat_map(|all| replaced(all, place)).map(state).collect(),
+            spares: pool.spares.iter().map(state).collect(),
             deploying: rollout.is_some_and(|rollout| rollout.running.is_some())
                 || last.is_some_and(|last| last.ago < LATELY),
             failed_restart: last.filter(|last| !last.succeeded).map(|last| last.result.clone()),
@@ -300,6 +303,10 @@ fn place(view: &WorkerReportView) -> (usize, u64) {
     (view.worker.index, view.worker.generation)
 }
 
+fn state(view: &WorkerReportView) -> WorkerState {
+    view.worker.state
+}
+
 impl WorkerFigures {
     fn of(view: &WorkerReportView) -> Self {
         let worker = &view.worker;
@@ -324,6 +331,13 @@ impl WorkerFigures {
 }
 
 impl PoolFigures {
+    /// Whether a worker or a spare gets requests. One that retires gets no more.
+    pub fn has_ready_worker(&self) -> bool {
+        let workers = self.workers.iter().flatten().map(|worker| worker.state);
+        let others = self.replaced.iter().chain(&self.spares).copied();
+        workers.chain(others).any(|state| state == WorkerState::Ready)
+    }
+
     /// Why the number in `concurrency` does not fit the app.
     pub fn misfit(&self) -> Option<&str> {
         let reasons = self.workers.iter().flatten().filter_map(|worker| worker.slots_reason.as_deref());

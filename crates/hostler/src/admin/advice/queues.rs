@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_worker::WorkerState;
-
-use super::figures::{Figures, MemberOut, PoolFigures, WorkerFigures};
+use super::figures::{Figures, MemberOut, PoolFigures};
 use super::finding::{Finding, line, percent, sentences, time};
 use super::history::View;
 use super::table;
@@ -41,7 +39,7 @@ fn refused(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
     let full = now.refused_full.saturating_sub(before.refused_full);
     let what = format!("found the queue full (limit {})", pool.queue_limit);
     add(table::QUEUE_FULL, full, 10, &what);
-    // Where no worker is ready, or no member gets requests, another advice says so: no request holds a slot.
+    // Where no worker is ready, or no member gets requests, another advice says so.
     let expired = if has_server(pool) { now.expired.saturating_sub(before.expired) } else { 0 };
     add(table::QUEUE_TIMEOUT, expired, 10, "waited for a slot until their time was over");
     let long_lived = (now.refused_tunnels + now.refused_streams)
@@ -146,13 +144,7 @@ fn standing(pool: &PoolFigures, found: &mut Vec<Finding>) {
 
 /// Whether a worker or a spare is ready, or a member gets requests.
 fn has_server(pool: &PoolFigures) -> bool {
-    pool.spares.contains(&WorkerState::Ready)
-        || pool.workers.iter().flatten().any(serves)
-        || pool.members.iter().any(|member| member.out.is_none())
-}
-
-fn serves(worker: &WorkerFigures) -> bool {
-    matches!(worker.state, WorkerState::Ready | WorkerState::Retiring)
+    pool.has_ready_worker() || pool.members.iter().any(|member| member.out.is_none())
 }
 
 fn members(pool: &PoolFigures, found: &mut Vec<Finding>) {

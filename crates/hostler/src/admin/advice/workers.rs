@@ -49,10 +49,7 @@ fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerHistory, found:
 
 fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
     let (name, index) = (&pool.name, worker.index);
-    let is_ready = |other: &WorkerFigures| other.state == WorkerState::Ready;
-    let others_serve =
-        pool.spares.contains(&WorkerState::Ready) || pool.workers.iter().flatten().any(is_ready);
-    if worker.crashes >= 3 && worker.state != WorkerState::Ready && others_serve {
+    if worker.crashes >= 3 && worker.state != WorkerState::Ready && pool.has_ready_worker() {
         let why = worker.last_error.as_ref().or(worker.last_exit.as_ref());
         let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
         let text = format!("did not stay up {} times in a row{why}", worker.crashes);

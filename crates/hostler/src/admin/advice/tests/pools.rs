@@ -32,6 +32,13 @@ fn not_ready(scene: &mut Scene) {
     }
 }
 
+/// The last worker that is not out of order finishes its requests.
+fn last_one_retires(scene: &mut Scene) {
+    not_ready(scene);
+    scene.first().crashes = 4;
+    scene.web().workers.as_mut().unwrap()[1].state = WorkerState::Retiring;
+}
+
 fn one_worker(scene: &mut Scene) {
     scene.web().workers.as_mut().unwrap().truncate(1);
     scene.died(&[30], None, false);
@@ -187,7 +194,18 @@ pub(super) const QUEUES: &[AdviceCase] = &[
                 not_ready(scene);
                 scene.web().spares = vec![WorkerState::Ready];
             },
+            // Its successor boots.
+            |scene| {
+                not_ready(scene);
+                scene.web().replaced = vec![WorkerState::Ready];
+            },
         ],
+    },
+    AdviceCase {
+        row: table::NO_READY_WORKER,
+        raised: last_one_retires,
+        text: "web: no worker is ready: exit code 1: no database",
+        quiet: &[|scene| scene.first().state = WorkerState::Retiring],
     },
     AdviceCase {
         row: table::MEMBERS_OUT,
@@ -263,10 +281,13 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             scene.web().spares = vec![WorkerState::Ready];
         },
         text: "web/1 did not stay up 4 times in a row: exit code 1: no database",
-        quiet: &[|scene| {
-            not_ready(scene);
-            scene.first().crashes = 4;
-        }],
+        quiet: &[
+            |scene| {
+                not_ready(scene);
+                scene.first().crashes = 4;
+            },
+            last_one_retires,
+        ],
     },
     AdviceCase {
         row: table::HEAP_FULL,
