@@ -57,3 +57,8 @@ export const MANY = 1000;
 export function used(inUse, slots) {
   return slots >= MANY ? String(inUse) : `${inUse}/${slots}`;
 }
+
+/** All slots of these lanes, as the Status counts them: not fewer than are in use, and of a member that leaves no others. */
+export function slotsOf(lanes) {
+  return lanes.reduce((all, lane) => all + (lane.left ? lane.in_use : Math.max(lane.slots, lane.in_use)), 0);
+}

@@ -2,7 +2,7 @@
 import { at, element, say } from './elements.js';
 import { Blocks } from './blocks.js';
 import { OUTCOMES, QUEUE_HEIGHT, blockAt, draw, drawSample, laneHeight, readColours } from './lanes.js';
-import { MANY, micros, several, used } from './format.js';
+import { MANY, micros, several, slotsOf, used } from './format.js';
 import { explainRefusal, explainWorker, workersOf } from './explain.js';
 import { askPool } from './actions.js';
 
@@ -106,7 +106,7 @@ function label(part) {
   const { pool } = part;
   // A picture of a large pool has not all members.
   const whole = pool.more_lanes > 0 ? workers.get(part.name) : null;
-  const [slots, inUse] = whole ? [whole.slots, whole.in_use] : [sum(pool.lanes, 'slots'), sum(pool.lanes, 'in_use')];
+  const [slots, inUse] = whole ? [whole.slots, whole.in_use] : [slotsOf(pool.lanes), inUseOf(pool.lanes)];
   const more = pool.more_lanes > 0 ? `, ${several(pool.more_lanes, 'member')} not shown` : '';
   const held = slots >= MANY ? `${several(inUse, 'slot')} in use` : `${inUse} of ${several(slots, 'slot')} in use`;
   say(part.figures, `${held}, ${pool.queue} waiting (limit ${pool.limit})${more}`);
@@ -217,6 +217,6 @@ function tell(part, event) {
   tip.style.top = `${event.clientY + 16}px`;
 }
 
-function sum(all, key) {
-  return all.reduce((total, each) => total + each[key], 0);
+function inUseOf(lanes) {
+  return lanes.reduce((all, lane) => all + lane.in_use, 0);
 }
