@@ -55,7 +55,7 @@ struct TimeCounts {
 pub struct Times {
     /// From the request's arrival (body included) to its slot.
     pub queue_wait: Spread,
-    /// From the slot's grant to its return.
+    /// From the slot's grant to its return. Not of tries whose connection failed before a response.
     pub slot_hold: Spread,
     /// From the first byte to the worker to the head of its answer.
     pub worker_time: Spread,

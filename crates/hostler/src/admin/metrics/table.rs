@@ -58,7 +58,7 @@ metrics! {
     CACHE_RESULTS: Counter "hostler_cache_results" ["http_route", "result"] "Requests by the result of the route's cache";
 
     QUEUE_WAIT: Histogram "hostler_queue_wait_seconds" ["pool"] "Time from the request's arrival, with its body, to its slot, in seconds";
-    SLOT_HOLD: Histogram "hostler_slot_hold_seconds" ["pool"] "Time from the slot's grant to its return, in seconds";
+    SLOT_HOLD: Histogram "hostler_slot_hold_seconds" ["pool"] "Time from the slot's grant to its return, in seconds. Not of tries whose connection failed before a response";
     WORKER_TIME: Histogram "hostler_worker_seconds" ["pool"] "Time from the first byte to the worker to the head of its response, in seconds";
     UNOWNED_CPU: Counter "hostler_worker_unowned_cpu_seconds" ["pool"] "CPU time that workers used while they had no request, in seconds";
     HEDGES: Counter "hostler_hedges" ["pool"] "Requests that were sent to a second member because the first one was slow";
