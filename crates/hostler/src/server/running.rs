@@ -1,23 +1,21 @@
 //! The state of a running Hostler, which commands change and the Status shows. Knows no sockets and no signals.
 
-use std::fs::File;
-use std::io;
-use std::path::PathBuf;
+mod log_file;
+
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hostler_coding::EncoderMemory;
 use hostler_config::{Advertise, Config, Invocation};
 use hostler_engine::cache::SharedCache;
-use hostler_engine::exchange::{Connections, DiskThreads, MemoryBudget, RecentExchanges, Spool, Sweep};
+use hostler_engine::exchange::{Connections, MemoryBudget, RecentExchanges, Spool, Sweep};
 use hostler_engine::gateway::{DevelopmentPages, DevelopmentState, Gateway, Health, Route};
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::Journal;
 use hostler_worker::Supervisor;
 use tokio::sync::{Notify, Semaphore, watch};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use super::listeners::Listeners;
@@ -37,11 +35,10 @@ use crate::admin::note::{self, NotedHostler};
 use crate::admin::{AdminAccess, CommandError, Sources, TempFree};
 use crate::listen;
 use crate::traces::Tracer;
+pub(super) use log_file::{log_to, open_log, reopen_log};
 
 /// If the end of a time limit is noticed this much too late, Hostler itself did not run.
 const HELD_UP: Duration = Duration::from_secs(1);
-/// The threads that may open files for the log. One whose disk hangs stays, and there are 512 for all blocking work of the control thread.
-static LOG_OPENERS: LazyLock<DiskThreads> = LazyLock::new(|| DiskThreads::new(128));
 
 pub(super) struct RunningServer {
     pub invocation: Invocation,
@@ -281,43 +278,6 @@ async fn in_time<T>(limit: Duration, ended: impl Future<Output = T>) -> Option<T
     }
 }
 
-/// Opens the log file again. After an error, which is logged and returned as a sentence, the log goes on where it was.
-pub(super) async fn reopen_log(journal: Journal, file: PathBuf) -> Option<String> {
-    match open_log(Some(file)).await {
-        Ok(out) => {
-            log_to(journal, out, false).await;
-            None
-        }
-        Err(text) => {
-            journal.event(Level::Error, &text);
-            Some(text)
-        }
-    }
-}
-
-/// Opens this file for the log, or standard output. The error is a sentence.
-pub(super) async fn open_log(file: Option<PathBuf>) -> Result<File, String> {
-    let path = file.clone();
-    open_by(move || Journal::opened(path.as_deref()), file).await
-}
-
-/// With a time limit: a disk that hangs would hold up this reload and each later one, also one that names a file on another disk.
-async fn open_by(
-    open: impl FnOnce() -> io::Result<File> + Send + 'static,
-    file: Option<PathBuf>,
-) -> Result<File, String> {
-    LOG_OPENERS.clone().run(open).await.map_err(|error| {
-        let file = file.map_or("standard output".into(), |file| file.display().to_string());
-        format!("log.file: {file} cannot be opened: {error}")
-    })
-}
-
-/// Further lines go to `out`. To close the file before may block.
-pub(super) async fn log_to(journal: Journal, out: File, is_stdout: bool) {
-    // An error means that the runtime ends.
-    let _ = spawn_blocking(move || journal.go_on_in(out, is_stdout)).await;
-}
-
 /// A pool of workers that is not in `pools`: a reload has started it and waits for its workers, or it was removed and drains. As long as this
 /// value lives, the end of the program stops its workers too.
 pub(super) struct UnlistedPool {
@@ -401,7 +361,6 @@ fn serving(
 #[cfg(test)]
 mod tests {
     use std::future::pending;
-    use std::sync::mpsc;
 
     use tokio::sync::oneshot;
     use tokio::task::yield_now;
@@ -424,22 +383,5 @@ mod tests {
         let began = Instant::now();
         assert_eq!(in_time(limit, pending::<()>()).await, None);
         assert!(began.elapsed() < limit + HELD_UP);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_log_file_on_a_disk_that_hangs_holds_up_no_reload_for_ever() {
-        let (begin, begun) = oneshot::channel();
-        let (end, ended) = mpsc::channel::<()>();
-        let open = move || {
-            let _ = begin.send(());
-            let _ = ended.recv();
-            File::create("/dev/null")
-        };
-        let opening = tokio::spawn(open_by(open, Some("/mnt/log".into())));
-        begun.await.unwrap();
-        advance(Duration::from_secs(3600)).await;
-        let why = "log.file: /mnt/log cannot be opened: the file system does not answer";
-        assert_eq!(opening.await.unwrap().unwrap_err(), why);
-        drop(end);
     }
 }
