@@ -22,6 +22,7 @@ mod ledger;
 pub mod log_facts;
 pub mod memory;
 pub mod pending_end;
+mod protocol;
 mod recent;
 mod request_account;
 mod secure;
@@ -66,6 +67,7 @@ pub use ledger::{Ledger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
 pub use pending_end::{Death, Ending, LoopWatch, PendingEnd, RequestFate};
+pub use protocol::{Protocol, Scheme};
 pub use recent::{EndedExchange, RecentExchanges};
 pub use request_account::FairCharge;
 pub use spool::{Spool, SpoolAccount, SpoolFile, SpoolFull, SpoolView};
@@ -176,33 +178,6 @@ pub trait RegisteredRequest: Any + Debug + Send + Sync {
 
     /// The answer to a refusal in the form of the route's kind. `refusal` is the gateway's `Refusal`. None: the form is Hostler's own.
     fn refuse(&mut self, exchange: &Exchange, refusal: &dyn Any) -> Option<Whole>;
-}
-
-/// How a client's connection is protected. Its text is the value of `X-Forwarded-Proto`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Scheme {
-    #[default]
-    Http,
-    Https,
-}
-
-impl Scheme {
-    /// As in a URL.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-}
-
-/// The protocol of a client's connection.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.0 or HTTP/1.1, as the head says.
-    #[default]
-    Http1,
-    Http2,
 }
 
 impl Exchange {
