@@ -3,7 +3,7 @@
 use std::net::Shutdown;
 use std::time::Duration;
 
-use hostler_testkit::{Frame, WAIT_LIMIT, frame_client, upstream, within};
+use hostler_testkit::{Client, Frame, Site, WAIT_LIMIT, frame_client, upstream, within};
 use http::{HeaderMap, Request, Response};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{interval, timeout};
 
 use crate::http2_member::{Asked, Http2Plan, send};
-use crate::tunnels::{Member, in_front};
+use crate::tunnels::{End, Member, in_front};
 use crate::{http2, http2_members, in_front_of, site};
 
 const MIB: usize = 1 << 20;
@@ -20,6 +20,20 @@ const MIB: usize = 1 << 20;
 const STREAMING: &str = "pools.app.concurrency = 1\nserver.max_body_size = \"64 MiB\"
 routes = [{ match = \"/*\", pool = \"app\", buffer = \"none\" }]";
 
+/// The member begins its response to the request of this client, which has got the beginning.
+async fn begun(member: &Member, client: &mut Client) -> End {
+    let mut end = member.accept().await;
+    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
+    client.read_until("first\r\n").await;
+    end
+}
+
+/// The log says which side has broken off the exchange with this path, and why.
+async fn assert_broken_off(site: &Site, path: &str, side: &str, why: &str) {
+    let line = site.access(path).await;
+    assert_eq!((&line["aborted"], &line["detail"]), (&side.into(), &why.into()));
+}
+
 #[tokio::test]
 async fn an_answer_that_pauses_while_its_member_does_not_take_the_body_is_ended_and_its_slot_is_free() {
     let member = Member::start().await;
@@ -27,20 +41,14 @@ async fn an_answer_that_pauses_while_its_member_does_not_take_the_body_is_ended_
     let site = in_front(&member, &config).await;
     let mut client = site.connect().await;
     client.send(format!("POST /stuck HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 64 * MIB)).await;
-    let mut end = member.accept().await;
-    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
-    client.read_until("first\r\n").await;
+    let mut end = begun(&member, &mut client).await;
     // Much more than the system holds for a member that does not read. Hostler's reset ends it.
     client.send(vec![7; 64 * MIB]).await;
     assert_eq!(client.rest().await.0, "", "the answer is not whole");
     assert!(end.rest().await.0.len() < 64 * MIB, "its connection is closed");
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
-    let line = site.access("/stuck").await;
-    assert_eq!(
-        (&line["aborted"], &line["detail"]),
-        (&"worker".into(), &"nothing came in response_idle_timeout".into())
-    );
+    assert_broken_off(&site, "/stuck", "worker", "nothing came in response_idle_timeout").await;
 }
 
 #[tokio::test]
@@ -58,11 +66,7 @@ async fn an_answer_that_pauses_after_its_member_has_refused_the_body_is_ended() 
     let end = end.into_std().unwrap();
     end.shutdown(Shutdown::Read).unwrap();
     client.send(vec![7; 100_000]).await;
-    let line = site.access("/refused").await;
-    assert_eq!(
-        (&line["aborted"], &line["detail"]),
-        (&"worker".into(), &"nothing came in response_idle_timeout".into())
-    );
+    assert_broken_off(&site, "/refused", "worker", "nothing came in response_idle_timeout").await;
     drop(end);
     site.settles("app", 0, 0).await;
 }
@@ -74,9 +78,7 @@ async fn an_answer_may_pause_while_its_member_takes_the_body() {
     let site = in_front(&member, &config).await;
     let mut client = site.connect().await;
     client.send(format!("POST /takes HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 64 * MIB)).await;
-    let mut end = member.accept().await;
-    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
-    client.read_until("first").await;
+    let mut end = begun(&member, &mut client).await;
     let taking = async {
         // In all it takes longer than a pause may.
         let mut pace = interval(Duration::from_millis(150));
@@ -155,18 +157,12 @@ async fn a_call_in_which_no_side_sends_anything_is_ended_and_its_slot_is_free() 
     let site = in_front(&member, &config).await;
     let mut client = site.connect().await;
     client.send("POST /silent HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n").await;
-    let mut end = member.accept().await;
-    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
-    client.read_until("first\r\n").await;
+    let mut end = begun(&member, &mut client).await;
     assert_eq!(client.rest().await.0, "", "the answer is not whole");
     end.rest().await;
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
-    let line = site.access("/silent").await;
-    assert_eq!(
-        (&line["aborted"], &line["detail"]),
-        (&"worker".into(), &"nothing came in response_idle_timeout".into())
-    );
+    assert_broken_off(&site, "/silent", "worker", "nothing came in response_idle_timeout").await;
 }
 
 #[tokio::test]
@@ -175,15 +171,12 @@ async fn a_client_may_not_pause_in_a_body_of_known_length_although_its_answer_ha
     let site = in_front(&member, &format!("{BRIEF}\n{STREAMING}")).await;
     let mut client = site.connect().await;
     client.send("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
-    let mut end = member.accept().await;
-    end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").await;
-    client.read_until("first\r\n").await;
+    let mut end = begun(&member, &mut client).await;
     assert_eq!(client.rest().await.0, "", "the answer is not whole");
     end.rest().await;
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
-    let line = site.access("/upload").await;
-    assert_eq!((&line["aborted"], &line["detail"]), (&"client".into(), &"the request body stalled".into()));
+    assert_broken_off(&site, "/upload", "client", "the request body stalled").await;
 }
 
 #[tokio::test]
