@@ -136,15 +136,12 @@ fn cpu_limit(group: &Path) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use hostler_testkit::folder_of;
+
     use super::*;
 
     fn groups(all: &[(&str, &str)]) -> (tempfile::TempDir, ControlGroups) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in all {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
+        let folder = folder_of(all);
         let read = ControlGroups::read(&folder.path().join("proc"), &folder.path().join("cgroups"));
         (folder, read)
     }

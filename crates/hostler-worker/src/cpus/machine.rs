@@ -53,15 +53,12 @@ impl CpuFiles {
 
 #[cfg(test)]
 mod tests {
+    use hostler_testkit::folder_of;
+
     use super::*;
 
     fn files(all: &[(&str, &str)]) -> (tempfile::TempDir, CpuFiles) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in all {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
+        let folder = folder_of(all);
         let at = |name: &str| folder.path().join(name);
         let files = CpuFiles { cpus: at("cpus"), proc: at("proc"), cgroups: at("cgroups") };
         (folder, files)

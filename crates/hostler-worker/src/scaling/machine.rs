@@ -142,6 +142,8 @@ fn pressure(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use hostler_testkit::{folder_of, write_files};
+
     use super::*;
     use crate::process_files::own_bytes;
 
@@ -161,23 +163,16 @@ mod tests {
 
     impl KernelFiles {
         fn new(all: &[(&str, &str)]) -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            all.iter().for_each(|(name, text)| write(folder.path(), name, text));
+            let folder = folder_of(all);
             let machine = Machine::at(&folder.path().join("proc"), &folder.path().join("cgroups"));
             Self(folder, machine, Instant::now())
         }
 
         fn free(&mut self, all: &[(&str, &str)]) -> f64 {
-            all.iter().for_each(|(name, text)| write(self.0.path(), name, text));
+            write_files(self.0.path(), all);
             self.2 += Duration::from_secs(1);
             self.1.look(self.2).free_cpu
         }
-    }
-
-    fn write(folder: &Path, name: &str, text: &str) {
-        let path = folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
     }
 
     /// The text of `/proc/stat`, with these idle ticks of a CPU that this process may use and of one that it may not.

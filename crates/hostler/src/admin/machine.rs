@@ -79,15 +79,12 @@ fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use hostler_testkit::folder_of;
+
     use super::*;
 
     fn read(all: &[(&str, &str)]) -> MachineStatus {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in all {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
+        let folder = folder_of(all);
         MachineFiles { proc: folder.path().join("proc"), cgroups: folder.path().join("cgroups") }.read()
     }
 
