@@ -39,7 +39,7 @@ impl Lifecycle {
 
     /// A death that Hostler did not ask for. The worker boots again at once, or after a rest if its boots fail.
     pub(super) fn crashed(&mut self, death: DeathReport, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == LifecycleState::Ready;
+        let mut actions = self.leave();
         let ready = self.ready_since.take().map(|since| now.saturating_duration_since(since));
         // If its app had ended before, the exit was caused by our own signal.
         let was_orphaned = std::mem::take(&mut self.orphaned);
@@ -53,7 +53,6 @@ impl Lifecycle {
             rest::after(self.failed_boots, &death, &mut self.chance)
         };
 
-        let mut actions = if was_in_pool { vec![Action::Leave] } else { vec![] };
         let is_the_last = match self.role {
             PoolRole::Regular | PoolRole::Spare => false,
             PoolRole::Successor => waits || self.failed_boots > MOST_REBOOTS,
@@ -83,13 +82,19 @@ impl Lifecycle {
 
     /// It gets no new requests, and is asked where it hangs.
     pub(super) fn diagnose(&mut self, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == LifecycleState::Ready;
+        let mut actions = self.leave();
         self.state = LifecycleState::Diagnosing { until: now + DIAGNOSIS };
-        if was_in_pool { vec![Action::Leave, Action::Diagnose] } else { vec![Action::Diagnose] }
+        actions.push(Action::Diagnose);
+        actions
+    }
+
+    /// It leaves the pool, if it is in it. To be asked before the state changes.
+    fn leave(&self) -> Vec<Action> {
+        if self.state == LifecycleState::Ready { vec![Action::Leave] } else { vec![] }
     }
 
     pub(super) fn kill(&mut self, why: KillReason, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == LifecycleState::Ready;
+        let mut actions = self.leave();
         self.orphaned = why == KillReason::Orphaned;
         let comes_back = match self.role {
             PoolRole::Regular | PoolRole::Spare => true,
@@ -99,7 +104,8 @@ impl Lifecycle {
         };
         let for_good = why == KillReason::Ordered || !comes_back;
         self.state = LifecycleState::Killed { bury_at: now + EXIT_LIMIT, for_good };
-        if was_in_pool { vec![Action::Leave, Action::Kill(why)] } else { vec![Action::Kill(why)] }
+        actions.push(Action::Kill(why));
+        actions
     }
 
     pub(super) fn kill_for_good(&mut self, now: Instant) -> Vec<Action> {
@@ -155,7 +161,6 @@ impl Lifecycle {
     }
 
     pub(super) fn stop(&mut self, now: Instant) -> Vec<Action> {
-        let was_in_pool = self.state == LifecycleState::Ready;
         match self.state {
             LifecycleState::Queued | LifecycleState::BackingOff { .. } | LifecycleState::Stopped => {
                 self.state = LifecycleState::Stopped;
@@ -179,9 +184,10 @@ impl Lifecycle {
             | LifecycleState::SteppingBack
             | LifecycleState::Aside { .. }
             | LifecycleState::Retiring { .. } => {
+                let mut actions = self.leave();
                 self.state = self.stopping(now, self.hears);
-                let how = if self.hears { Action::SayShutdown } else { Action::Terminate };
-                if was_in_pool { vec![Action::Leave, how] } else { vec![how] }
+                actions.push(if self.hears { Action::SayShutdown } else { Action::Terminate });
+                actions
             }
         }
     }
