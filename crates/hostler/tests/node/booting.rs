@@ -1,10 +1,10 @@
 //! Workers that boot, and workers that never become ready.
 
-use hostler_testkit::{client, eventually, run, within};
+use hostler_testkit::{client, eventually, run};
 use serde_json::{Value, json};
-use tokio::net::UnixDatagram;
 
 use super::proc;
+use super::service_manager::service_manager;
 use super::site::{app, configured, fixture, source, worker};
 
 const ANSWERS: &str = "require('http').createServer((req, res) => res.end('mended')).listen(3000);";
@@ -270,9 +270,7 @@ async fn a_program_that_has_gone_is_named_and_clients_get_a_refusal() {
 
 #[tokio::test]
 async fn a_pool_that_fails_at_once_does_not_tell_the_service_manager_that_the_others_are_ready() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notify");
-    let socket = UnixDatagram::bind(&path).unwrap();
+    let manager = service_manager();
     let pool = |name: &str, app: &str| {
         let command = serde_json::to_string(&["node", "-e", app]).unwrap();
         format!("[pools.{name}]\ncommand = {command}\nworkers = 1\n")
@@ -284,15 +282,13 @@ async fn a_pool_that_fails_at_once_does_not_tell_the_service_manager_that_the_ot
         }, 20);";
     let routes = "[[routes]]\nmatch = '*'\npool = 'app'\n[[routes]]\nmatch = '/broken'\npool = 'broken'\n";
     let text = pool("app", boots) + &pool("broken", "process.exit(3)") + routes;
-    let site = configured(&text).env("NOTIFY_SOCKET", path.to_str().unwrap()).start().await;
+    let site = manager.above(configured(&text)).start().await;
     eventually("the broken one to be tried again", async || {
         let broken = site.pool("broken").await;
         (broken["workers"][0]["crashes"].as_u64() >= Some(3)).then_some(())
     })
     .await;
-    assert_eq!(socket.try_recv(&mut [0; 200]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    manager.assert_told_nothing();
     site.touch("go");
-    let mut told = [0; 200];
-    let length = within("a notification", socket.recv(&mut told)).await.unwrap();
-    assert_eq!(&told[..length], format!("READY=1\nMAINPID={}", site.pid()).as_bytes());
+    assert_eq!(manager.told().await, format!("READY=1\nMAINPID={}", site.pid()));
 }

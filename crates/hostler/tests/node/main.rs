@@ -40,6 +40,7 @@ mod proc;
 mod process_one;
 mod profiles;
 mod rotation;
+mod service_manager;
 mod site;
 mod slots;
 mod slow;

@@ -4,12 +4,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hostler_testkit::{Client, eventually, within};
-use tokio::net::UnixDatagram;
+use hostler_testkit::{Client, eventually};
 use tokio::time::timeout;
 
 use super::load::Load;
 use super::proc;
+use super::service_manager::service_manager;
 use super::site::{Plan, Site, app, configured, repository, source};
 
 pub const HOSTLER: &str = env!("CARGO_BIN_EXE_hostler");
@@ -315,79 +315,58 @@ async fn a_new_program_whose_predecessor_dies_ends_too() {
 
 #[tokio::test]
 async fn the_service_manager_learns_the_serving_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
-    let plan = app("diary.cjs").env("NOTIFY_SOCKET", folder.path().join("notify").to_str().unwrap());
-    let mut site = plan.started().await;
-    let next = async || {
-        let mut text = [0; 200];
-        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
-        String::from_utf8_lossy(&text[..length]).into_owned()
-    };
+    let manager = service_manager();
+    let mut site = manager.above(app("diary.cjs")).started().await;
     let first = site.pid();
-    assert_eq!(next().await, format!("READY=1\nMAINPID={first}"));
+    assert_eq!(manager.told().await, format!("READY=1\nMAINPID={first}"));
     let second = upgraded(&site).await;
     // Both tell it. systemd listens only to the old one until then.
     for _ in 0..2 {
-        assert_eq!(next().await, format!("READY=1\nMAINPID={second}"));
+        assert_eq!(manager.told().await, format!("READY=1\nMAINPID={second}"));
     }
     assert_eq!(site.exit().await, 0);
     proc::signal(second, rustix::process::Signal::TERM);
-    assert_eq!(next().await, "STOPPING=1");
+    assert_eq!(manager.told().await, "STOPPING=1");
 }
 
 #[tokio::test]
 async fn the_service_manager_learns_when_a_reload_by_a_signal_begins_and_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
-    let next = async || {
-        let mut text = [0; 200];
-        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
-        String::from_utf8_lossy(&text[..length]).into_owned()
-    };
+    let manager = service_manager();
     let plan = source("require('http').createServer((request, response) => response.end()).listen(3000);");
-    let plan = plan.by_file().env("NOTIFY_SOCKET", folder.path().join("notify").to_str().unwrap());
-    let site = plan.started().await;
-    assert_eq!(next().await, format!("READY=1\nMAINPID={}", site.pid()));
+    let site = manager.above(plan.by_file()).started().await;
+    assert_eq!(manager.told().await, format!("READY=1\nMAINPID={}", site.pid()));
     for end in ["has changed", "configured.toml:1"] {
         let before = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         site.hang_up();
-        let told = next().await;
+        let told = manager.told().await;
         let micros = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{told}"));
         let since = Duration::from_micros(micros.parse().unwrap());
         assert!(since + Duration::from_millis(1) > Duration::try_from(before).unwrap(), "{told}");
-        assert_eq!(next().await, "READY=1");
+        assert_eq!(manager.told().await, "READY=1");
         site.logged(end).await;
         site.configure("nonsense");
     }
     site.stop().await;
-    assert_eq!(next().await, "STOPPING=1");
+    assert_eq!(manager.told().await, "STOPPING=1");
 }
 
 #[tokio::test]
 async fn the_service_manager_waits_for_a_ready_worker_and_not_for_one_that_fails() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
-    let next = async || {
-        let mut text = [0; 200];
-        let length = within("a notification", socket.recv(&mut text)).await.unwrap();
-        String::from_utf8_lossy(&text[..length]).into_owned()
-    };
+    let manager = service_manager();
     let text = "const wait = setInterval(() => {
           if (!require('fs').existsSync(process.env.TEST_FOLDER + '/go')) return;
           clearInterval(wait);
           require('http').createServer((request, response) => response.end()).listen(3000);
         }, 20);";
-    let path = folder.path().join("notify");
-    let site = source(text).env("NOTIFY_SOCKET", path.to_str().unwrap()).start().await;
+    let site = manager.above(source(text)).start().await;
     eventually("a booting worker", async || (!site.workers().await.is_empty()).then_some(())).await;
-    assert_eq!(socket.try_recv(&mut [0; 200]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    manager.assert_told_nothing();
     site.touch("go");
-    assert_eq!(next().await, format!("READY=1\nMAINPID={}", site.pid()));
+    assert_eq!(manager.told().await, format!("READY=1\nMAINPID={}", site.pid()));
     site.stop().await;
-    assert_eq!(next().await, "STOPPING=1");
+    assert_eq!(manager.told().await, "STOPPING=1");
     let broken = configured("[pools.app]\ncommand = \"node -e process.exit(3)\"\n");
-    let site = broken.env("NOTIFY_SOCKET", path.to_str().unwrap()).start().await;
-    assert_eq!(next().await, format!("READY=1\nMAINPID={}", site.pid()));
+    let site = manager.above(broken).start().await;
+    assert_eq!(manager.told().await, format!("READY=1\nMAINPID={}", site.pid()));
     site.stop().await;
 }
