@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 #[path = "tier/hostler.rs"]
 mod hostler;
 
-use hostler::{entry, hostler, hostler_with, log};
+use hostler::{entry, hostler, hostler_with, log, two_hostlers};
 
 macro_rules! memcached_or_skip {
     () => {{
@@ -28,9 +28,7 @@ macro_rules! memcached_or_skip {
 async fn an_entry_of_one_hostler_is_a_hit_at_another() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(1).await;
-    other.finds(1).await;
+    let (one, other) = two_hostlers(&servers).await;
     assert!(!other.tier.fetch(b"example.org/").await, "no server has it");
     one.stores("example.org/", entry("rendered", &[]));
     assert_eq!(other.gets("example.org/").await, "rendered");
@@ -46,9 +44,7 @@ async fn a_server_may_have_only_an_ipv6_address() {
     let Some(mut memcached) = memcached_at(Ipv6Addr::LOCALHOST.into()).await else { return };
     let servers = [memcached.address().to_string()];
     assert!(servers[0].starts_with("[::1]:"));
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(1).await;
-    other.finds(1).await;
+    let (one, other) = two_hostlers(&servers).await;
     // Larger than all buffers on the way.
     let large = "x".repeat(900_000);
     one.stores("example.org/", entry(&large, &[]));
@@ -63,9 +59,7 @@ async fn a_server_may_have_only_an_ipv6_address() {
 async fn each_server_has_a_share_of_the_keys_and_a_lost_server_loses_only_its_share() {
     let (first, mut second) = (memcached_or_skip!(), memcached_or_skip!());
     let servers = [first.address().to_string(), second.address().to_string()];
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(2).await;
-    other.finds(2).await;
+    let (one, other) = two_hostlers(&servers).await;
     let keys: Vec<_> = (0..40).map(|at| format!("example.org/{at}")).collect();
     assert!(keys.iter().all(|key| one.stores(key, entry(key, &[]))));
     for key in &keys {
@@ -91,9 +85,7 @@ async fn each_server_has_a_share_of_the_keys_and_a_lost_server_loses_only_its_sh
 async fn a_purge_reaches_the_servers_and_the_memory_of_all() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(1).await;
-    other.finds(1).await;
+    let (one, other) = two_hostlers(&servers).await;
     for (key, tags) in [("example.org/a", ["shop"].as_slice()), ("example.org/b", &["news"])] {
         one.stores(key, entry(key, tags));
         other.gets(key).await;
@@ -186,9 +178,7 @@ async fn an_entry_made_after_a_purge_serves_all_instances_at_once() {
 async fn an_unsafe_method_invalidates_the_entry_in_all_instances() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(1).await;
-    other.finds(1).await;
+    let (one, other) = two_hostlers(&servers).await;
     for key in ["example.org/a", "example.org/b"] {
         one.stores(key, entry("old", &[]));
         other.gets(key).await;
@@ -212,9 +202,7 @@ async fn an_unsafe_method_invalidates_the_entry_in_all_instances() {
 async fn thousands_of_invalidations_are_sent_compactly_and_displace_no_purge() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(1).await;
-    other.finds(1).await;
+    let (one, other) = two_hostlers(&servers).await;
     for key in ["example.org/cart/1", "example.org/cart/2999", "example.org/news/1", "example.org/a"] {
         one.stores(key, entry(key, &[if key.ends_with('a') { "shop" } else { "" }]));
         other.gets(key).await;
@@ -366,9 +354,7 @@ async fn an_item_too_large_for_the_server_is_not_sent() {
 async fn a_response_that_has_become_too_large_for_an_item_removes_the_one_before() {
     let memcached = memcached_or_skip!();
     let servers = [memcached.address().to_string()];
-    let (one, other) = (hostler(&servers), hostler(&servers));
-    one.finds(1).await;
-    other.finds(1).await;
+    let (one, other) = two_hostlers(&servers).await;
     assert!(one.stores("example.org/", entry("small", &[])));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
     assert!(one.stores("example.org/", entry(&"x".repeat(1_000_000), &[])));

@@ -47,6 +47,14 @@ pub fn hostler(servers: &[String]) -> Hostler {
     hostler_with(servers, TIME_LIMIT)
 }
 
+/// Two Hostlers of one site, which have found all these servers.
+pub async fn two_hostlers(servers: &[String]) -> (Hostler, Hostler) {
+    let both = (hostler(servers), hostler(servers));
+    both.0.finds(servers.len()).await;
+    both.1.finds(servers.len()).await;
+    both
+}
+
 pub fn entry(body: &str, tags: &[&str]) -> Arc<Entry<String>> {
     let now = Moment::now();
     let freshness =
