@@ -25,23 +25,12 @@ const MEMBERS_ONLY: [(&str, &str); 5] = [
 ];
 
 /// The default limit of a queue before slots of a fixed number.
-pub(super) const QUEUE_LIMIT: usize = 100;
-/// What ends within this part (1/5) of the time that a request can wait is a burst, and no overload.
-const SHARE_OF_BURST: u32 = 5;
-
+const QUEUE_LIMIT: usize = 100;
 /// Workers whose event loops are observed get requests one after the other, so a burst waits in the queue although the
 /// workers can take it.
-fn default_queue_limit(source: &PoolMembers) -> usize {
-    if is_observed(source) { 1_000 } else { QUEUE_LIMIT }
-}
-
-/// Clients of a fast app may be more than that default, and each of them waits for a moment only.
-fn burst(source: &PoolMembers, written: &file::Queue) -> Duration {
-    match written.limit {
-        None if is_observed(source) => written.timeout.0 / SHARE_OF_BURST,
-        _ => Duration::ZERO,
-    }
-}
+const OBSERVED_QUEUE_LIMIT: usize = 1_000;
+/// What ends within this part (1/5) of the time that a request can wait is a burst, and no overload.
+const SHARE_OF_BURST: u32 = 5;
 
 fn is_observed(source: &PoolMembers) -> bool {
     matches!(source, PoolMembers::Workers(workers) if matches!(workers.slots, hostler_worker::Slots::Auto { .. }))
@@ -87,15 +76,7 @@ impl Resolver<'_> {
                 &written.sticky,
                 (&source, longest_request(name, written, routes)),
             ),
-            queue: Queue {
-                limit: written.queue.limit.map_or_else(|| default_queue_limit(&source), |limit| limit.get()),
-                burst: burst(&source, &written.queue),
-                timeout: written.queue.timeout.0,
-                policy: written.queue.policy,
-                short_first: self.short_first(&path.key("queue"), &written.queue),
-                fair: self.request_keys(&path.key("queue").key("fair"), &written.queue.fair.0),
-                low: written.queue.low.0.clone(),
-            },
+            queue: self.queue(&path.key("queue"), &written.queue, is_observed(&source)),
             rate_limit: self.rate_limit(&path.key("rate_limit"), &written.rate_limit, true),
             request_timeout: written.request_timeout.0,
             wake_timeout: if may_sleep(&source) { written.wake_timeout.0 } else { Duration::ZERO },
@@ -116,8 +97,27 @@ impl Resolver<'_> {
         }
     }
 
+    /// The queue of a pool. `is_observed`: its members are workers whose event loops are observed.
+    pub(super) fn queue(&mut self, path: &KeyPath, written: &file::Queue, is_observed: bool) -> Queue {
+        let (limit, burst) = match written.limit {
+            Some(limit) => (limit.get(), Duration::ZERO),
+            // Clients of a fast app may be more than this default, and each of them waits for a moment only.
+            None if is_observed => (OBSERVED_QUEUE_LIMIT, written.timeout.0 / SHARE_OF_BURST),
+            None => (QUEUE_LIMIT, Duration::ZERO),
+        };
+        Queue {
+            limit,
+            burst,
+            timeout: written.timeout.0,
+            policy: written.policy,
+            short_first: self.short_first(path, written),
+            fair: self.request_keys(&path.key("fair"), &written.fair.0),
+            low: written.low.0.clone(),
+        }
+    }
+
     /// The delay that is allowed if short requests are served first.
-    pub(super) fn short_first(&mut self, path: &KeyPath, written: &file::Queue) -> Option<Duration> {
+    fn short_first(&mut self, path: &KeyPath, written: &file::Queue) -> Option<Duration> {
         let (order, max_delay) = (path.key("order"), path.key("max_delay"));
         if written.order == Order::Arrival {
             if self.document.is_written(&max_delay) {

@@ -6,11 +6,10 @@ use async_nats::ServerAddr;
 use percent_encoding::percent_decode_str;
 
 use super::Resolver;
-use super::pool::QUEUE_LIMIT;
 use crate::client_tls::{ClientTls, TrustedAuthorities};
 use crate::document::KeyPath;
 use crate::file::{self, Sharding};
-use crate::resolved::{Nats, NatsLogin, NatsTls, Queue, Registrar, Server};
+use crate::resolved::{Nats, NatsLogin, NatsTls, Registrar, Server};
 use crate::value::Secret;
 
 /// A server that hangs is noticed after three tests at the latest. By then no member that registers in time may have become stale:
@@ -68,15 +67,7 @@ impl Resolver<'_> {
             choice: written.choice,
             concurrency: written.concurrency.get(),
             ejection: self.ejection(&path.key("ejection"), &written.ejection),
-            queue: Queue {
-                limit: written.queue.limit.map_or(QUEUE_LIMIT, |limit| limit.get()),
-                burst: Duration::ZERO,
-                timeout: written.queue.timeout.0,
-                policy: written.queue.policy,
-                short_first: self.short_first(&path.key("queue"), &written.queue),
-                fair: self.request_keys(&path.key("queue").key("fair"), &written.queue.fair.0),
-                low: written.queue.low.0.clone(),
-            },
+            queue: self.queue(&path.key("queue"), &written.queue, false),
             request_timeout: written.request_timeout.0,
             connect_timeout: written.connect_timeout.0,
             tunnel_idle_timeout: written.tunnel_idle_timeout.0,
