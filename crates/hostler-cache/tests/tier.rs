@@ -324,10 +324,10 @@ async fn an_item_that_another_program_overwrote_is_a_miss() {
     one.stores("example.org/", entry("right", &[]));
     eventually("it to be stored", async || (one.count("stored") == 1).then_some(())).await;
     let mut client = Client::new(format!("tcp://{}", servers[0])).await.unwrap();
-    let name = "test:4:3678c956d215f1f094df6580c354b3ce3d90e31d";
+    let name = "test:5:3678c956d215f1f094df6580c354b3ce3d90e31d";
     assert!(
         client.get(name).await.unwrap().is_some(),
-        "the name of its item: test:4: and the SHA-1 of its key"
+        "the name of its item: test:5: and the SHA-1 of its key"
     );
     client.set(name, b"nonsense".as_slice(), None, None).await.unwrap();
     one.cache.purge(&Purge::Url("example.org/".into()), Tick(1));

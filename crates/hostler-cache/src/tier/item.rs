@@ -10,9 +10,10 @@ use sha1::{Digest, Sha1};
 
 use crate::{Entry, FetchMark, Freshness, Vary};
 
-/// The version of the format. It is part of every name, so Hostlers of two versions that share a memcached do not see
-/// each other's items.
-const VERSION: u32 = 4;
+/// The version of the format and of the keys. It is part of every name, so Hostlers of two versions that share a memcached do not see
+/// each other's items. A change of what belongs to a key needs a new version, too: otherwise a response that an older Hostler stored under
+/// too short a key is served until it expires. 5: more parameters of a query belong to the key.
+const VERSION: u32 = 5;
 
 const MARK: &[u8; 4] = b"Hstl";
 

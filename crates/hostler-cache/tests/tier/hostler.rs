@@ -125,5 +125,5 @@ impl Hostler {
 pub async fn log(server: &str) -> String {
     use async_memcached::{AsciiProtocol, Client};
     let mut client = Client::new(format!("tcp://{server}")).await.unwrap();
-    String::from_utf8(client.get("test:4:log").await.unwrap().unwrap().data.unwrap()).unwrap()
+    String::from_utf8(client.get("test:5:log").await.unwrap().unwrap().data.unwrap()).unwrap()
 }
