@@ -1,6 +1,7 @@
 //! The key of a stored response: host, path and query. Knows no store.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::iter;
 
 use percent_encoding::{CONTROLS, percent_decode, utf8_percent_encode};
@@ -15,8 +16,9 @@ pub enum Query {
     AsSent,
     /// The whole query with its parameters sorted. Parameters with the same name keep their order.
     Sorted,
-    /// Only these parameters, sorted. One that an app could read as one of them belongs to the key, too: with percent-encoded
-    /// letters, with brackets, or after a semicolon. Otherwise a client could change what the app reads, but not the key.
+    /// Only these parameters, sorted. One that an app could read as one of them belongs to the key, too: with percent-encoded or
+    /// capital letters, with brackets, dots or leading spaces, or after a semicolon. Otherwise a client could change what the app
+    /// reads, but not the key.
     Only(Vec<Box<str>>),
     /// All but these parameters, sorted. One of these belongs to the key if an app could read another one after a semicolon in it.
     Without(Vec<Box<str>>),
@@ -73,11 +75,12 @@ fn write_parameters(query: &Query, sent: &[u8], into: &mut Vec<u8>) {
             None => name == one,
         })
     };
-    let plain_names = plain_names(query, sent);
+    let plain_names = LazyCell::new(|| plain_names(query));
     let belongs = |parameter: &&[u8]| match query {
-        Query::Only(names) => {
-            read_names(parameter).any(|name| is_one_of(names, name) || could_be_read_as(&plain_names, name))
-        }
+        Query::Only(names) => read_names(parameter).any(|name| {
+            let is_any_odd = || is_odd(name) || names.iter().any(|one| is_odd(one.as_bytes()));
+            is_one_of(names, name) || is_any_odd() && could_be_read_as(&plain_names, name)
+        }),
         Query::Without(names) => !read_names(parameter).all(|name| is_one_of(names, name)),
         Query::AsSent | Query::Sorted | Query::Ignored => true,
     };
@@ -101,12 +104,10 @@ fn read_names(parameter: &[u8]) -> impl Iterator<Item = &[u8]> {
     iter::once(parameter).chain(parts).map(name_of)
 }
 
-/// The names in [`plain`] form, each with whether it stands for all names with that beginning. Empty if no name in `sent` needs them.
-fn plain_names(query: &Query, sent: &[u8]) -> Vec<(Vec<u8>, bool)> {
+/// The names in [`plain`] form, each with whether it stands for all names with that beginning.
+fn plain_names(query: &Query) -> Vec<(Vec<u8>, bool)> {
     match query {
-        Query::Only(names) if is_odd(sent) => {
-            names.iter().map(|name| plain_listed(name.as_bytes())).collect()
-        }
+        Query::Only(names) => names.iter().map(|name| plain_listed(name.as_bytes())).collect(),
         _ => Vec::new(),
     }
 }
@@ -115,11 +116,9 @@ fn plain_listed(name: &[u8]) -> (Vec<u8>, bool) {
     name.strip_suffix(b"*").map_or_else(|| (plain(name), false), |start| (plain(start), true))
 }
 
-/// Whether an app could read a name as one of these: `%71`, `q[]`, `q[x]` and `[q]` as `q`. Express reads the last three so.
+/// Whether an app could read a name as one of these: `%71`, `q[]`, `q[x]`, `[q]`, `+q` and `Q` as `q`, and `a.b` as `a_b`. Express reads
+/// those with brackets so, PHP the space and the dot, and ASP.NET the capital letter.
 fn could_be_read_as(plain_names: &[(Vec<u8>, bool)], name: &[u8]) -> bool {
-    if plain_names.is_empty() || !is_odd(name) {
-        return false;
-    }
     let name = plain(name);
     plain_names.iter().any(|(one, is_beginning)| {
         let rest = name.strip_prefix(one.as_slice());
@@ -127,16 +126,23 @@ fn could_be_read_as(plain_names: &[(Vec<u8>, bool)], name: &[u8]) -> bool {
     })
 }
 
-fn is_odd(text: &[u8]) -> bool {
-    text.iter().any(|byte| b"%+[".contains(byte))
+/// Whether the [`plain`] form of a name can be another one. `_` does not count: the other name is odd then.
+fn is_odd(name: &[u8]) -> bool {
+    name.iter().any(|byte| byte.is_ascii_uppercase() || b"%+[.".contains(byte))
 }
 
-/// A name without encoding, and with one `[` between its parts.
+/// A name without encoding, capital letters and leading spaces, up to its first NUL, with `_` for other spaces and dots, and with one `[`
+/// between its parts.
 fn plain(name: &[u8]) -> Vec<u8> {
     let spaced: Vec<u8> = name.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
     let decoded: Vec<u8> = percent_decode(&spaced).collect();
-    let parts = decoded.split(|byte| b"[]".contains(byte)).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join(&b"["[..])
+    let read = decoded.split(|&byte| byte == 0).next().unwrap_or_default().trim_ascii_start();
+    let parts = read.split(|byte| b"[]".contains(byte)).filter(|part| !part.is_empty());
+    let mut plain = parts.collect::<Vec<_>>().join(&b"["[..]);
+    for byte in &mut plain {
+        *byte = if b" .".contains(byte) { b'_' } else { byte.to_ascii_lowercase() };
+    }
+    plain
 }
 
 /// The keys of `http://host/path?query`, as an operator names a URL to purge: one key, or without the scheme

@@ -70,8 +70,16 @@ fn a_parameter_that_an_app_could_read_as_one_of_the_key_belongs_to_the_key() {
     {
         assert_eq!(key(&only, "a", &format!("/?q=1&{name}=2")).matches('=').count(), 2, "{name}");
     }
-    for name in ["Q", "qq", "%71q", "x[q]", "f", "f[]", "f[b]", "f[ab]", "+q", "utm"] {
+    // ASP.NET and PHP.
+    for name in ["Q", "+q", "%20q", "q%00x", "Q[]", "UTM.x", "utm+x"] {
+        assert_eq!(key(&only, "a", &format!("/?q=1&{name}=2")).matches('=').count(), 2, "{name}");
+    }
+    for name in ["qq", "%71q", "x[q]", "f", "f[]", "f[b]", "f[ab]", "q+", "q.x", "utm"] {
         assert_eq!(key(&only, "a", &format!("/?q=1&{name}=2")), "a/?q=1", "{name}");
+    }
+    let only = Query::Only(vec!["pageSize".into(), "a.b".into()]);
+    for name in ["pagesize", "a_b", "a+b"] {
+        assert_eq!(key(&only, "a", &format!("/?q=1&{name}=2")), format!("a/?{name}=2"));
     }
 }
 
