@@ -85,7 +85,10 @@ pub struct Foundation {
 impl Foundation {
     pub fn new() -> io::Result<Self> {
         let runtime = runtime::new()?;
-        let signals = runtime.block_on(async { EarlySignals::new() })?;
+        let signals = {
+            let _entered = runtime.enter();
+            EarlySignals::new()?
+        };
         Ok(Self { runtime, signals })
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
+use std::{process, thread};
 
 use rustix::process::Signal as SignalNumber;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
 /// Some process supervisors signal a process and then its process group, which contains it (`timeout`, a shell whose terminal closes).
@@ -71,7 +73,7 @@ pub(super) struct EarlySignals {
     upgrade: Signal,
     terminal: Terminal,
     /// Only for process 1 of a container: the kernel drops a stop signal that process 1 does not handle. Any other process just ends.
-    stopping: Option<StopSignals>,
+    starting: Option<oneshot::Sender<()>>,
 }
 
 impl StopSignals {
@@ -82,10 +84,40 @@ impl StopSignals {
             quit: signal(SignalKind::quit())?,
         })
     }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
+        }
+    }
+}
+
+/// Ends this process at a stop signal until the returned sender is dropped. On a thread of its own: the start reads files on the thread that
+/// handles signals later, and their disk may hang.
+fn end_at_stop() -> io::Result<oneshot::Sender<()>> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut stopping = {
+        let _entered = runtime.enter();
+        StopSignals::new()?
+    };
+    let (starting, is_over) = oneshot::channel::<()>();
+    let wait = async move {
+        tokio::select! {
+            biased;
+            _ = is_over => {}
+            // A stop before the first client is no failure.
+            () = stopping.next() => process::exit(0),
+        }
+    };
+    thread::Builder::new().name("start".to_owned()).spawn(move || runtime.block_on(wait))?;
+    Ok(starting)
 }
 
 impl EarlySignals {
-    /// From now on none of these signals ends the process. One that comes before [`Signals::new`] is kept until then.
+    /// From now on none of these signals ends the process. One that comes before [`Signals::new`] is kept until then. Called within a runtime,
+    /// but not by one of its tasks.
     pub fn new() -> io::Result<Self> {
         // SIGXFSZ: a file, such as the log, has reached `RLIMIT_FSIZE`. If the signal is handled, only the write fails; otherwise the process ends.
         // Programs that Hostler starts do not inherit this.
@@ -95,7 +127,7 @@ impl EarlySignals {
             drain: signal(SignalKind::user_defined1())?,
             upgrade: signal(SignalKind::user_defined2())?,
             terminal: Terminal { was_there: has_terminal(), closed: None },
-            stopping: (std::process::id() == 1).then(StopSignals::new).transpose()?,
+            starting: (process::id() == 1).then(end_at_stop).transpose()?,
         })
     }
 }
@@ -103,7 +135,9 @@ impl EarlySignals {
 impl Signals {
     /// From now on no signal to stop ends the process by itself either.
     pub fn new(mut early: EarlySignals) -> io::Result<Self> {
-        let stopping = early.stopping.take().map_or_else(StopSignals::new, Ok)?;
+        let stopping = StopSignals::new()?;
+        // Not before: a signal in between would be lost.
+        drop(early.starting.take());
         let ear = SignalStream { stopping, others: early, stops: Stops::default() };
         let (sender, heard) = mpsc::channel(MAX_WAITING);
         tokio::spawn(ear.listen(sender));
@@ -156,13 +190,10 @@ impl SignalStream {
     }
 
     async fn next(&mut self) -> SignalAction {
-        let StopSignals { terminate, interrupt, quit } = &mut self.stopping;
         let EarlySignals { hang_up, drain, upgrade, terminal, .. } = &mut self.others;
         loop {
             return tokio::select! {
-                _ = terminate.recv() => SignalAction::Stop,
-                _ = interrupt.recv() => SignalAction::Stop,
-                _ = quit.recv() => SignalAction::Stop,
+                () = self.stopping.next() => SignalAction::Stop,
                 _ = hang_up.recv() => terminal.hung_up(has_terminal(), Instant::now()),
                 _ = drain.recv() => SignalAction::Drain,
                 _ = upgrade.recv() => SignalAction::Upgrade,

@@ -1,7 +1,6 @@
 //! Hostler as process 1, as in a container: the kernel gives it the orphans of all others, and ends all others with it.
 
 use std::fs::OpenOptions;
-use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::{Command, Stdio};
 
@@ -67,7 +66,8 @@ async fn as_process_1_hostler_leaves_no_zombie_and_still_learns_how_its_own_chil
     assert_eq!(site.exit().await, 0);
 }
 
-/// The kernel drops a signal to process 1 that it does not handle yet, and container runtimes do not send it again.
+/// The kernel drops a signal to process 1 that it does not handle yet, and container runtimes do not send it again. The file may be on a disk that
+/// does not answer.
 #[tokio::test]
 async fn as_process_1_hostler_obeys_a_stop_that_comes_while_the_configuration_is_read() {
     if !has_containers() {
@@ -86,16 +86,11 @@ async fn as_process_1_hostler_obeys_a_stop_that_comes_while_the_configuration_is
         .spawn()
         .unwrap();
     let at_once = OFlags::NONBLOCK.bits().cast_signed();
-    let mut pipe = eventually("the configuration to be read", async || {
+    let _pipe = eventually("the configuration to be read", async || {
         OpenOptions::new().write(true).custom_flags(at_once).open(&file).ok()
     })
     .await;
     proc::signal(proc::children_of(container.id().unwrap())[0], rustix::process::Signal::TERM);
-    pipe.write_all(
-        b"routes = [{ match = '*', respond = 'ok' }]\n[server]\nlisten = '127.0.0.1:0'\nadmin = 'off'\n",
-    )
-    .unwrap();
-    drop(pipe);
     let status = within("its end", container.wait()).await.unwrap();
     assert_eq!(status.code(), Some(0));
 }
