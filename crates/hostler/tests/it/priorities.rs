@@ -172,6 +172,37 @@ async fn when_the_fetching_client_leaves_a_person_fetches_before_a_request_in_ad
 }
 
 #[tokio::test]
+async fn when_the_fetching_client_leaves_a_client_fetches_before_one_with_others_in_the_queue() {
+    let app = upstream()
+        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
+        .start()
+        .await;
+    let config = "server.threads = 1\npools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    let site = in_front_of(&app, config).await;
+    let request = |path: &str, who: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n");
+    let requests =
+        [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "b")].map(|(path, who)| request(path, who));
+    let mut clients = in_turn(&site, &requests).await;
+    let leader = clients.pop();
+    for who in ["a", "c"] {
+        let mut client = site.connect().await;
+        client.send(&request("/page", who)).await;
+        // With one thread, the request before has begun to wait when this response comes.
+        site.get("/ping").await.assert_ok("pong");
+        clients.push(client);
+    }
+    drop(leader);
+    site.access("/page").await;
+    app.release_all();
+    for client in &mut clients {
+        client.answer().await.assert_ok("ok");
+    }
+    let pages: Vec<_> = app.requests().into_iter().filter(|seen| seen.target() == "/page").collect();
+    assert_eq!(pages.len(), 1);
+    assert_eq!(pages[0].field("x-who").as_deref(), Some("c"));
+}
+
+#[tokio::test]
 async fn a_client_does_not_wait_for_the_fetch_of_a_client_whose_turn_comes_later() {
     let app = upstream()
         .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())

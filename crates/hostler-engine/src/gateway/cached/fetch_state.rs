@@ -130,6 +130,11 @@ impl Fetch {
         target.pool.turn(&Claim { priority, kind, fair, ..Claim::default() })
     }
 
+    /// Whether the pool serves most others before it: it has a low priority, or others of its key wait in a fair pool.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_low || self.turn.as_ref().is_some_and(|turn| turn.end == u64::MAX)
+    }
+
     /// The answer to another request has a `Vary`. Puts the values of the fields that it names into the flight key, so that this request
     /// joins requests with the same values. False if the key has these values already.
     pub(super) fn select(&mut self, exchange: &Exchange, answer: &ResponseHead) -> bool {

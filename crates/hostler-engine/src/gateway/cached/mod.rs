@@ -172,7 +172,7 @@ async fn join_flight<D: Downstream>(
     // Set here, because the response may come from the fetch of another request.
     exchange.longest_pause = Some(target.response_idle_timeout);
     let shared_cache = fetch.caching.shared_cache.clone();
-    let (is_usual, mut passes_on) = (fetch.may_share(), fetch.is_low);
+    let (is_usual, mut passes_on) = (fetch.may_share(), fetch.is_behind());
     // The limit is needed: two responses on their way with different `Vary` could each lead to the flight of the other, endlessly and
     // without a wait.
     for _ in (0..MOST_FLIGHTS).take_while(|_| is_usual) {
@@ -194,7 +194,7 @@ async fn join_flight<D: Downstream>(
                 let landed = wait(waiting, (target, hints), &mut wait_budget, exchange, client).await;
                 step_ends(exchange.trace.as_deref_mut(), CacheStep::Flight, since);
                 match landed {
-                    // The leader has left. Others that wait may have a higher priority, so they are asked first.
+                    // The leader has left. Others that wait may come first in the queue, so they are asked first.
                     Ok(FlightResult::Lead(_)) if std::mem::take(&mut passes_on) => continue,
                     Ok(landed) => landed,
                     Err(refusal) => {
