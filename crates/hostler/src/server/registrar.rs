@@ -190,13 +190,7 @@ impl Registering {
         if let Some(at) = &at {
             lines.extend(announced.iter().flat_map(|(pool, name)| ToldName::new(at, pool, name).line()));
         }
-        // With a time limit: a disk that hangs would hold up this upgrade, and each later reload behind it.
-        let written = DiskThreads::new(1).run(move || {
-            let mut file = tempfile::tempfile_in(folder)?;
-            file.write_all(&lines)?;
-            Ok(OwnedFd::from(file))
-        });
-        written.await
+        written(folder, lines).await
     }
 
     /// Takes what the predecessor has exported once this process was subscribed. If that cannot be read, the first export stays.
@@ -237,6 +231,20 @@ impl Registering {
     }
 }
 
+/// An unnamed file in this folder. With a time limit: a disk that hangs would hold up this upgrade, and each later reload behind it.
+async fn written(folder: PathBuf, lines: Vec<u8>) -> io::Result<OwnedFd> {
+    let shown = folder.display().to_string();
+    let writing = DiskThreads::new(1).run(move || {
+        let mut file = tempfile::tempfile_in(folder)?;
+        file.write_all(&lines)?;
+        Ok(OwnedFd::from(file))
+    });
+    writing.await.map_err(|error| {
+        let text = format!("the registered routes cannot be written to {shown} (server.temp_dir): {error}");
+        io::Error::new(error.kind(), text)
+    })
+}
+
 fn read_or_say(file: File, journal: &Journal) -> Option<Vec<u8>> {
     let lines = read(file);
     if let Err(error) = &lines {
@@ -251,4 +259,16 @@ fn read(mut file: File) -> io::Result<Vec<u8>> {
     file.rewind()?;
     file.read_to_end(&mut lines)?;
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_export_that_cannot_be_written_names_its_folder() {
+        let folder = tempfile::tempdir().unwrap().path().join("missing");
+        let error = written(folder.clone(), Vec::new()).await.unwrap_err().to_string();
+        assert!(error.contains(&format!("{} (server.temp_dir)", folder.display())), "{error}");
+    }
 }
