@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
+use std::thread;
 use std::time::Duration;
 
 use hostler_cache::Purge;
@@ -48,8 +49,9 @@ pub(super) struct Legacy {
 }
 
 pub(super) struct Successor {
-    child: Child,
-    _own: OwnChild,
+    pid: u32,
+    /// None: its end is waited for elsewhere.
+    process: Option<(Child, OwnChild)>,
     channel: Channel,
     /// It was allowed to begin and may have accepted connections, so it is not killed any more.
     is_free: bool,
@@ -86,7 +88,7 @@ impl Successor {
             .map_err(|source| start_error(program, source))?;
         // The command holds a copy of the other end. Without it, the end of the process closes the channel.
         drop(command);
-        let mut new = Self { child, _own: own, channel, is_free: false };
+        let mut new = Self { pid: child.id(), process: Some((child, own)), channel, is_free: false };
         match timeout_at(until, new.prepare(sockets, legacy)).await {
             Ok(outcome) => outcome.map(|()| new),
             Err(_) => Err(UpgradeError::TimedOut(time_limit)),
@@ -94,7 +96,7 @@ impl Successor {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
     }
 
     async fn prepare(
@@ -166,11 +168,23 @@ impl Successor {
             Some(other) => UpgradeError::Refused(format!("unexpected message {other:?}")),
             // It has closed its end: it has ended, or is about to.
             None => {
-                let _ = self.child.kill();
-                self.child.wait().map_or_else(UpgradeError::Channel, UpgradeError::Ended)
+                let Some(process) = self.process.take() else {
+                    return UpgradeError::Refused("it has closed the connection".to_owned());
+                };
+                let ended = spawn_blocking(move || end(process)).await;
+                ended
+                    .map_err(io::Error::from)
+                    .flatten()
+                    .map_or_else(UpgradeError::Channel, UpgradeError::Ended)
             }
         }
     }
+}
+
+/// May wait for long: the kernel ends a process that waits for a disk only when the disk answers.
+fn end((mut child, _own): (Child, OwnChild)) -> io::Result<ExitStatus> {
+    let _ = child.kill();
+    child.wait()
 }
 
 /// Whether the folder of the program is there. Another thread looks: this one watches all workers, and a file system that does not answer would
@@ -202,16 +216,18 @@ fn is_gone(error: &io::Error) -> bool {
 
 impl Drop for Successor {
     fn drop(&mut self) {
-        if !self.is_free {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        let Some(mut process) = self.process.take().filter(|_| !self.is_free) else { return };
+        // Here, because the system may refuse the thread. The thread that drops this watches all workers, so it does not wait.
+        let _ = process.0.kill();
+        let _ = thread::Builder::new().name("successor".to_owned()).spawn(move || end(process));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use hostler_testkit::eventually;
 
     use super::*;
 
@@ -244,11 +260,11 @@ mod tests {
         let (channel, theirs) = channel::pair().unwrap();
         let start = || Command::new("sleep").arg("1000").spawn();
         let (child, own) = OwnChild::start(start, |child| Some(child.id())).unwrap();
-        let mut new = Successor { child, _own: own, channel, is_free: false };
+        let mut new = Successor { pid: child.id(), process: Some((child, own)), channel, is_free: false };
         let process = PathBuf::from(format!("/proc/{}", new.pid()));
         drop(theirs);
         assert!(new.begin(None, Vec::new(), Duration::from_secs(10)).await.is_err());
         drop(new);
-        assert!(!process.exists(), "neither alive nor a zombie");
+        eventually("it to be neither alive nor a zombie", async || (!process.exists()).then_some(())).await;
     }
 }
