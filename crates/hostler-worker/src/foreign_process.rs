@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::health::accepting;
 use super::news::{NewsSender, WorkerNews};
 use super::port_owner::{TcpListen, listens_of};
+use super::process_files::is_node;
 
 /// How often the port that Hostler has set as PORT is tried. A try costs some microseconds.
 const TRY: Duration = Duration::from_millis(50);
@@ -97,7 +97,7 @@ fn foreign_processes(group: u32, option: &str) -> Vec<(TcpListen, ForeignProcess
 /// `None` for a process that has the preload, which reports its other ports itself, and for one that has ended.
 fn foreign_process(pid: u32, option: &str) -> Option<ForeignProcess> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    let is_node = program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"node"));
+    let is_node = is_node(&program);
     // The environment with which the process was started. What it has changed later is not there.
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|&byte| byte == 0);

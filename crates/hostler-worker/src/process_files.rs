@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::process::{Pid, getpgrp};
@@ -11,6 +12,15 @@ use rustix::process::{Pid, getpgrp};
 /// All processes.
 pub(super) fn processes() -> impl Iterator<Item = u32> {
     numbers("/proc")
+}
+
+/// Whether the program of a process is Node, by its name.
+pub(super) fn runs_node(pid: u32) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| is_node(&program))
+}
+
+pub(super) fn is_node(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"node"))
 }
 
 /// The threads of a process, the main thread included.

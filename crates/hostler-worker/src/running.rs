@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::channel::{read_control, read_ipc};
 use super::collecting::Collecting;
 use super::compile_cache::Flushing;
+use super::context::raise_open_files;
 use super::exit_watch::ExitNotifier;
 use super::foreign_process::{self, ForeignWatch};
 use super::health;
@@ -33,6 +34,7 @@ use super::message::{ListenClaim, Report, ToWorker};
 use super::message_sender::MessageSender;
 use super::news::{NewsSender, WorkerNews};
 use super::process::{OtherGroup, Process, cpu_time};
+use super::process_files::runs_node;
 use super::runtime_folder::RuntimeFolder;
 use super::settings::WorkerAddress;
 use super::spawn::{AppBinding, Spawn, with_preload};
@@ -236,6 +238,9 @@ impl RunningProcess {
         };
         if let Some(owner) = self.port_owner {
             self.shown_pid.store(owner, Ordering::Relaxed);
+            if owner == self.process.pid() && runs_node(owner) {
+                raise_open_files(owner);
+            }
         }
         let address = WorkerAddress::Tcp(self.port_at.unwrap_or(port.address));
         self.address.replace(address.clone()) != Some(address)

@@ -50,15 +50,18 @@ async fn a_limit_that_the_operator_has_set_for_node_stays() {
 /// As if Hostler had been held up, and had set the limit for other programs only after Node had raised its own.
 #[tokio::test]
 async fn a_worker_whose_limit_on_open_files_was_set_too_late_gets_that_of_node_again() {
-    let plan = source(COOKIE_LENGTH);
-    let late =
-        "require('child_process').execFileSync('prlimit', ['--pid', `${process.pid}`, '--nofile=64:']);";
-    std::fs::write(plan.folder().join("late.cjs"), late).unwrap();
-    let site = plan.env("NODE_OPTIONS", "--require ./late.cjs").started().await;
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", site.pid_of(1).await)).unwrap();
-    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-    let words: Vec<_> = line.split_whitespace().collect();
-    assert_eq!(words[3], words[4], "{line}");
+    for bind in ["socket", "port"] {
+        let app = COOKIE_LENGTH.replace("3000", "process.env.PORT ?? 3000");
+        let plan = source(&app).option(&format!("pools.app.bind={bind}"));
+        let late =
+            "require('child_process').execFileSync('prlimit', ['--pid', `${process.pid}`, '--nofile=64:']);";
+        std::fs::write(plan.folder().join("late.cjs"), late).unwrap();
+        let site = plan.env("NODE_OPTIONS", "--require ./late.cjs").started().await;
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", site.pid_of(1).await)).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words[3], words[4], "{bind}: {line}");
+    }
 }
 
 #[tokio::test]
