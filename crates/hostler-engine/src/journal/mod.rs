@@ -143,7 +143,7 @@ impl Journal {
     }
 
     /// Writes a line of a worker's output. The line is parsed before the lock is taken, so that no request waits for it. A worker that prints
-    /// too much loses its own lines, and not those of requests.
+    /// too much loses the lines of its own pool, and not those of other pools or of requests.
     pub fn worker_line(&self, line: WorkerLine<'_>) {
         let mut text = Vec::with_capacity(line.text.len() + 256);
         let level = match self.form {
@@ -152,7 +152,7 @@ impl Journal {
         };
         let level = level.unwrap_or(if line.stream == "stderr" { Level::Warn } else { Level::Info });
         self.priorities.mark(&mut text, 0, level);
-        self.writer.append_modest(|out| out.extend_from_slice(&text));
+        self.writer.append_modest(line.pool, |out| out.extend_from_slice(&text));
     }
 
     /// The URL as the log shows it, for texts that also appear elsewhere.

@@ -19,6 +19,9 @@ use waiting::{WriterInner, WriterState};
 const MAX_WAITING: usize = 8 * 1024 * 1024;
 /// So many bytes of these are not for lines that may come without end.
 const ROOM_FOR_OTHERS: usize = 1024 * 1024;
+/// The lines of one such source may take so many times the bytes that are left for all of them, so that there is always room for another source.
+/// One takes 6 of 7 MiB, two take 3.2 MiB each. Switches share the memory for their queues so (dynamic thresholds).
+const SHARE: usize = 6;
 /// So many bytes more may wait, for lines that must not be lost because others come too fast.
 const RESERVED: usize = 1024 * 1024;
 
@@ -65,31 +68,37 @@ impl Writer {
 
     /// Appends a line, or drops it if too much waits.
     pub fn append(&self, line: impl FnOnce(&mut Vec<u8>)) {
-        self.append_within(MAX_WAITING, line);
+        self.append_within(MAX_WAITING, None, line);
     }
 
-    /// The same for a line of a source that may print without end: such lines leave room for the others.
-    pub fn append_modest(&self, line: impl FnOnce(&mut Vec<u8>)) {
-        self.append_within(MAX_WAITING - ROOM_FOR_OTHERS, line);
+    /// The same for a line of a source that may print without end: such lines leave room for the others, and for those of other sources.
+    pub fn append_modest(&self, source: &str, line: impl FnOnce(&mut Vec<u8>)) {
+        self.append_within(MAX_WAITING - ROOM_FOR_OTHERS, Some(source), line);
     }
 
     /// The same for a line that also has the reserved room.
     pub fn append_reserved(&self, line: impl FnOnce(&mut Vec<u8>)) {
-        self.append_within(MAX_WAITING + RESERVED, line);
+        self.append_within(MAX_WAITING + RESERVED, None, line);
     }
 
-    fn append_within(&self, most: usize, line: impl FnOnce(&mut Vec<u8>)) {
+    fn append_within(&self, most: usize, source: Option<&str>, line: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.shared.lock();
         self.shared.hand_over_if_stuck(&mut state);
-        if state.waiting.len() + state.writing > most || state.ended {
+        let left = most.checked_sub(state.waiting.len() + state.writing);
+        let own = source.map_or(0, |source| state.sources.of(source, state.writing));
+        if left.is_none_or(|left| own > SHARE * left) || state.ended {
             state.drop_lines(1);
             state.last_error = None;
             return;
         }
-        let was_empty = state.waiting.is_empty();
+        let before = state.waiting.len();
         line(&mut state.waiting);
+        if let Some(source) = source {
+            let added = state.waiting.len() - before;
+            state.sources.add(source, added);
+        }
         drop(state);
-        if was_empty {
+        if before == 0 {
             self.shared.changed.notify_all();
         }
     }
@@ -198,9 +207,11 @@ mod tests {
     fn a_source_that_prints_without_end_leaves_room_for_other_lines() {
         let (_reader, writer) = piped(PipeFlags::CLOEXEC);
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
-        (0..20_000).for_each(|_| writer.append_modest(|out| out.extend_from_slice(&line)));
+        (0..20_000).for_each(|_| writer.append_modest("app", |out| out.extend_from_slice(&line)));
         let dropped = writer.usage().dropped;
         assert!(dropped > 0);
+        (0..500).for_each(|_| writer.append_modest("other", |out| out.extend_from_slice(&line)));
+        assert_eq!(writer.usage().dropped, dropped, "lines of another such source");
         fill(&writer, 500);
         assert_eq!(writer.usage().dropped, dropped);
     }

@@ -96,6 +96,7 @@ impl WriterInner {
         }
         std::mem::swap(&mut state.waiting, writing);
         (state.writing, state.since) = (writing.len(), Some(Instant::now()));
+        state.sources.take(writing.len());
         state.writing_lines = count(writing) as u64;
         state.telling = std::mem::take(&mut state.dropped);
         let replacement = state.replacement.take().map(|(identity, file)| {

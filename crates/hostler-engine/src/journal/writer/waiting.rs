@@ -1,5 +1,6 @@
 //! The lines that wait to be written, those that were dropped, and what is known of the thread that writes. Writes nothing itself.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(super) struct WriterInner {
 #[derive(Default)]
 pub(super) struct WriterState {
     pub waiting: Vec<u8>,
+    pub sources: SourceBytes,
     /// The number of the thread that writes. A thread with a lower number is stuck, and ends when it goes on.
     pub thread: u64,
     /// The bytes and the lines that the thread has still to write, and since when it has written nothing.
@@ -43,6 +45,39 @@ pub(super) struct WriterState {
     pub ended: bool,
     /// The thread has written everything and ended.
     pub finished: bool,
+}
+
+/// How many bytes of the lines of each source wait or are in the hands of the thread.
+#[derive(Default)]
+pub(super) struct SourceBytes {
+    waiting: HashMap<Box<str>, usize>,
+    in_hand: HashMap<Box<str>, usize>,
+    /// The bytes of all lines that the thread has taken.
+    taken: usize,
+}
+
+impl SourceBytes {
+    /// Of the bytes that the thread has taken, so many are left to write. Those of each source are thought to be spread over all of them.
+    pub fn of(&self, source: &str, left: usize) -> usize {
+        let bytes = |of: &HashMap<Box<str>, usize>| of.get(source).copied().unwrap_or_default();
+        let in_hand = bytes(&self.in_hand) as u64 * left as u64 / self.taken.max(1) as u64;
+        bytes(&self.waiting) + in_hand as usize
+    }
+
+    pub fn add(&mut self, source: &str, bytes: usize) {
+        match self.waiting.get_mut(source) {
+            Some(sum) => *sum += bytes,
+            None => {
+                self.waiting.insert(source.into(), bytes);
+            }
+        }
+    }
+
+    /// The thread takes all lines that wait.
+    pub fn take(&mut self, bytes: usize) {
+        self.in_hand = std::mem::take(&mut self.waiting);
+        self.taken = bytes;
+    }
 }
 
 impl WriterInner {
