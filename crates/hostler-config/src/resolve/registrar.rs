@@ -10,6 +10,7 @@ use crate::client_tls::{ClientTls, TrustedAuthorities};
 use crate::document::KeyPath;
 use crate::file::{self, Sharding};
 use crate::resolved::{Nats, NatsLogin, NatsTls, Registrar, Server};
+use crate::tls::is_plain;
 use crate::value::Secret;
 
 /// A server that hangs is noticed after three tests at the latest. By then no member that registers in time may have become stale:
@@ -141,6 +142,12 @@ impl Resolver<'_> {
         if made.is_some_and(|tls| tls.shows_unread()) {
             let why = "must be of X.509 version 3, without unknown critical extensions, for the NATS library";
             self.refuse(&path.key("cert"), why);
+        }
+        for (key, name) in [("ca", &written.ca), ("cert", &written.cert), ("key", &written.key)] {
+            if name.as_ref().is_some_and(|name| !is_plain(&self.folder.join(name))) {
+                let why = "has a byte order mark, or a section that does not begin on a line of its own; the NATS library would leave that section out";
+                self.refuse(&path.key(key), why);
+            }
         }
         let at = |name: &String| self.folder.join(name);
         NatsTls {

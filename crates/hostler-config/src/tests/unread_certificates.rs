@@ -94,3 +94,16 @@ fn a_nats_server_is_shown_none_of_them() {
         ],
     );
 }
+
+#[test]
+fn a_file_of_which_the_nats_library_would_leave_out_a_part_is_refused() {
+    let site = site("[registrar]\nnats = \"a\"\nnats_tls = { ca = \"ca.pem\" }\n");
+    let one = authority().cert();
+    let cases = [one.clone(), format!("\u{feff}{one}"), format!("{}{one}", one.trim_end())];
+    let said = cases.map(|text| {
+        std::fs::write(site.folder().join("ca.pem"), text).unwrap();
+        site.load().err().map_or(String::new(), |errors| errors.to_string())
+    });
+    let expected = "hostler.toml:3:19: registrar.nats_tls.ca: has a byte order mark, or a section that does not begin on a line of its own; the NATS library would leave that section out";
+    assert_eq!(said, ["", expected, expected]);
+}

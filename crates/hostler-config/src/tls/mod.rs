@@ -17,6 +17,7 @@ pub(crate) use certificate::{is_beyond_library, key_for_servers};
 pub use chain::identity_doubts;
 pub use handshaking::Handshaking;
 pub(crate) use itself::is_trusted_itself;
+pub(crate) use pem::is_plain;
 pub use pem::{FileError, certificates, private_key};
 pub use rules::{ClientCertificates, HandshakeSettings, TlsVersion};
 pub use shown::Certificates;

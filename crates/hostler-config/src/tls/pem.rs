@@ -65,6 +65,13 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     })
 }
 
+/// Whether the library finds all sections if it reads the file itself. True for a file that cannot be read.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    let Ok(text) = read(path) else { return true };
+    let Ok(whole) = std::fs::read(path) else { return true };
+    whole == text
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let refuse = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => FileError::new(path, access::unreadable(&error)),
