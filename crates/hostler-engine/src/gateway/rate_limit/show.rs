@@ -1,7 +1,7 @@
 //! What a rate limit tells the client, in `RateLimit-Policy`, `RateLimit` and `Retry-After`, and the log. Decides nothing.
 //!
-//! The fields are those of draft-ietf-httpapi-ratelimit-headers-10. They are about numbers of requests only: the draft has no unit for
-//! worker time.
+//! The fields are those of draft-ietf-httpapi-ratelimit-headers-10 and -11. They are about numbers of requests only: the draft has no unit
+//! for worker time.
 
 use std::time::Duration;
 
