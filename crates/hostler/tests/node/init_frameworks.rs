@@ -193,6 +193,29 @@ async fn the_path_for_which_pages_are_built_is_named() {
 }
 
 #[tokio::test]
+async fn the_path_of_pages_of_nuxt_and_of_create_react_app_is_named() {
+    let nuxt = package(r#""scripts": { "build": "nuxt generate" }, "dependencies": { "nuxt": "4" }"#);
+    let react = |homepage: &str| {
+        package(&format!(r#""homepage": "{homepage}", "dependencies": {{ "react-scripts": "5" }}"#))
+    };
+    for (package, config, is_named) in [
+        (nuxt.clone(), "x({ app: { baseURL: '/docs/' } })", true),
+        (nuxt.clone(), "x({ app: { head: {} }, runtimeConfig: { public: { baseURL: '/docs' } } })", false),
+        (nuxt, "", false),
+        (react("https://example.com/docs"), "", true),
+        (react("/docs/"), "", true),
+        (react("https://example.com"), "", false),
+        (react("."), "", false),
+    ] {
+        let (_folder, output) = init(&[("package.json", &package), ("nuxt.config.ts", config)], &[]).await;
+        let said = output.assert_exit(0).stdout.clone();
+        let named = r#"write match = "/docs/*" in their route, and rewrite = { strip_prefix = "/docs" }."#;
+        assert_eq!(said.contains(named), is_named, "{package} {config}: {said}");
+        assert_eq!(said.contains("The pages are built for"), is_named, "{package} {config}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_framework_on_vite_with_a_server_is_not_taken_for_pages() {
     let scripts = r#""scripts": { "dev": "vite dev", "build": "vite build" }"#;
     let of = |dependencies: &str| {

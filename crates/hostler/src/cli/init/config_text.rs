@@ -33,21 +33,34 @@ impl ConfigText {
 
     /// The value of `key: "value"`.
     pub fn setting(&self, key: &str) -> TextSetting {
-        let is_part = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
-        for (at, _) in self.0.match_indices(key) {
-            let rest = self.0[at + key.len()..].trim_start_matches(['"', '\'']).trim_start();
-            if self.0[..at].ends_with(is_part) || !rest.starts_with(':') {
-                continue;
-            }
-            let value = rest[1..].trim_start();
-            let quote = value.chars().next().filter(|char| ['"', '\'', '`'].contains(char));
-            let text = quote.and_then(|quote| value[1..].split_once(quote)).map(|(text, _)| text);
-            return match text {
-                Some(text) if !text.contains('$') => TextSetting::Text(text.to_owned()),
-                _ => TextSetting::Computed,
-            };
+        let Some(value) = self.after(key) else { return TextSetting::Missing };
+        let quote = value.chars().next().filter(|char| ['"', '\'', '`'].contains(char));
+        let text = quote.and_then(|quote| value[1..].split_once(quote)).map(|(text, _)| text);
+        match text {
+            Some(text) if !text.contains('$') => TextSetting::Text(text.to_owned()),
+            _ => TextSetting::Computed,
         }
-        TextSetting::Missing
+    }
+
+    /// What stands in the braces of `key: { ... }`. Empty if there are none.
+    pub fn object(&self, key: &str) -> Self {
+        let text = self.after(key).filter(|value| value.starts_with('{')).unwrap_or_default();
+        let mut depth = 0_i32;
+        let end = text.find(|char: char| {
+            depth += i32::from(char == '{') - i32::from(char == '}');
+            depth == 0
+        });
+        Self(text[..end.unwrap_or(text.len())].to_owned())
+    }
+
+    /// The text from the value of this key on.
+    fn after(&self, key: &str) -> Option<&str> {
+        let is_part = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
+        self.0.match_indices(key).find_map(|(at, _)| {
+            let rest = self.0[at + key.len()..].trim_start_matches(['"', '\'']).trim_start();
+            let value = rest.strip_prefix(':').filter(|_| !self.0[..at].ends_with(is_part))?;
+            Some(value.trim_start())
+        })
     }
 
     /// The folder in `key: "./folder/"` as it is written in hostler.toml, or else `default`.

@@ -45,7 +45,8 @@ fn nuxt(package: &NodePackage) -> Option<Recognised> {
             fallback: Some("200.html".into()),
             ..FoundFiles::default()
         };
-        return Some(Recognised::pages("pages of Nuxt (nuxt generate)", ".output/public", files));
+        let found = Recognised::pages("pages of Nuxt (nuxt generate)", ".output/public", files);
+        return Some(found.built_for(&config.object("app").setting("baseURL")));
     }
     let server = ".output/server/index.mjs";
     let found = Recognised::app("a Nuxt app", package.node(server), server);

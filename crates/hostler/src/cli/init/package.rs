@@ -78,6 +78,7 @@ struct PackageJson {
     optional_dependencies: Value,
     package_manager: Value,
     workspaces: Value,
+    homepage: Value,
 }
 
 impl NodePackage {
@@ -104,6 +105,16 @@ impl NodePackage {
         let manager = named.or(lock.map(|(_, manager)| *manager)).unwrap_or(PackageManager::Npm);
         let shown_by = named.map(|_| "packageManager").or(lock.map(|(name, _)| *name));
         Ok(Some(Self { folder: folder.to_owned(), manager, shown_by, written }))
+    }
+
+    /// The path of `homepage`, which is a URL or only a path. Empty without one.
+    pub fn homepage_path(&self) -> &str {
+        let page = self.written.homepage.as_str().unwrap_or_default();
+        let path = match page.split_once("://") {
+            Some((_, rest)) => rest.find('/').map_or("", |at| &rest[at..]),
+            None => page,
+        };
+        path.split(['?', '#']).next().unwrap_or_default()
     }
 
     /// The name without its scope: `web` of `@acme/web`.

@@ -140,7 +140,8 @@ pub(super) fn pages_only(package: &NodePackage) -> Option<Recognised> {
         Recognised::pages(what, dir, files)
     };
     if package.has("react-scripts") {
-        return Some(pages("pages of Create React App", "build", "/static/*"));
+        let found = pages("pages of Create React App", "build", "/static/*");
+        return Some(found.built_for(&TextSetting::Text(package.homepage_path().to_owned())));
     }
     if !package.has("vite") {
         return None;
