@@ -1,5 +1,7 @@
 //! Warns about keys that change nothing, because of what another key says. Knows no requests.
 
+use std::time::Duration;
+
 use super::Resolver;
 use crate::document::KeyPath;
 use crate::file::{AccessLog, Buffer, File, Sharding};
@@ -28,6 +30,15 @@ impl Resolver<'_> {
         }
     }
 
+    /// The key is not idle: without it, requests would wait for its default, which may be shorter.
+    fn warn_of_a_long_wait(&mut self, path: &KeyPath, longest: Duration) {
+        if self.document.is_written(path) {
+            let place = self.document.place_of_key(path);
+            let why = "no request waits so long, because none waits longer than its request_timeout";
+            self.report.warn(place, format!("{path}: {why}, {}", Period(longest)));
+        }
+    }
+
     fn warn_of_idle_keys_of(&mut self, pool: &Pool, config: &Config) {
         let path = KeyPath::of("pools").key(&pool.name);
         if let PoolMembers::Workers(workers) = &pool.source {
@@ -43,8 +54,7 @@ impl Resolver<'_> {
             _ => None,
         });
         if let Some(longest) = of_routes.max().filter(|longest| pool.queue.timeout > *longest) {
-            let why = format!("no request waits longer than its request_timeout, {}", Period(longest));
-            self.warn_of_idle(&path.key("queue").key("timeout"), &why);
+            self.warn_of_a_long_wait(&path.key("queue").key("timeout"), longest);
         }
     }
 

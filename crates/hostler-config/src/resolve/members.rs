@@ -92,7 +92,7 @@ impl Resolver<'_> {
             let longest = Period(longest);
             self.report.warn(
                 place,
-                format!("{here}: changes nothing, because no request takes longer than its request_timeout, {longest}"),
+                format!("{here}: no request goes to a second member, because none takes longer than its request_timeout, {longest}"),
             );
         }
         Some(hedge)
