@@ -79,11 +79,13 @@ impl Resolver<'_> {
     }
 }
 
-fn idle(file: &File, config: &Config) -> [Idle; 13] {
+fn idle(file: &File, config: &Config) -> [Idle; 14] {
     let Config { server, tls, routes, .. } = config;
     let redirects = tls.as_ref().is_some_and(|tls| tls.redirect_http);
     let trusts = server.trusted_hops.is_some() || !server.trusted_proxies.is_empty();
     let compresses = server.compress.is_some() || routes.iter().any(|route| route.compress.is_some());
+    // Hostler shares a response that it does not store from the same memory, and up to the same size.
+    let shares = routes.iter().any(|route| route.caching.is_some());
     let caches = routes.iter().any(|route| route.caching.as_ref().is_some_and(|caching| caching.stores));
     let scales =
         |pool: &Pool| matches!(&pool.source, PoolMembers::Workers(workers) if workers.least.is_some());
@@ -112,7 +114,8 @@ fn idle(file: &File, config: &Config) -> [Idle; 13] {
             &["timeout", "max_item", "namespace"],
             "cache.memcached has no server",
         ),
-        (!caches, "cache", &["memory", "max_entry", "memcached"], "no route has cache"),
+        (!shares, "cache", &["memory", "max_entry"], "no route has cache or collapse"),
+        (!caches, "cache", &["memcached"], "no route has cache"),
         (
             server.access_log == AccessLog::Gorouter,
             "log",

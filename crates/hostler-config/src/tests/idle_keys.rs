@@ -26,7 +26,7 @@ fn a_key_that_changes_nothing_causes_a_warning() {
         expect![[r#"
             hostler.toml:2:1: traces.sample: changes nothing, because there is no traces.endpoint
             hostler.toml:3:1: traces.tls: changes nothing, because there is no traces.endpoint
-            hostler.toml:5:1: cache.memory: changes nothing, because no route has cache
+            hostler.toml:5:1: cache.memory: changes nothing, because no route has cache or collapse
             hostler.toml:6:1: cache.namespace: changes nothing, because cache.memcached has no server
             hostler.toml:8:1: log.sample: changes nothing, because the log has all requests with server.access_log = "gorouter"
             hostler.toml:11:14: server.spool_size: one connection can take half of it, 4 MiB, and max_body_size allows 10 MiB: longer bodies are refused"#]],
@@ -48,4 +48,11 @@ fn a_key_that_changes_nothing_causes_a_warning() {
             "hostler.toml:3:7: pools.a.queue.timeout: no request waits so long, because none waits longer than its request_timeout, 30s"
         ],
     );
+}
+
+#[test]
+fn the_memory_of_the_cache_is_also_for_responses_that_are_only_shared() {
+    let file = "[cache]\nmemory = \"128 MiB\"\nmax_entry = \"64 MiB\"\nmemcached = \"127.0.0.1:11211\"\n[pools.a]\ncommand = \"x\"\n";
+    site(&format!("{file}[[routes]]\nmatch = \"*\"\npool = \"a\"\ncollapse = true\n"))
+        .says(expect!["hostler.toml:4:1: cache.memcached: changes nothing, because no route has cache"]);
 }
