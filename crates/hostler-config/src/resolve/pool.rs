@@ -243,6 +243,10 @@ impl Resolver<'_> {
             let key = path.key("workers").key("min");
             self.refuse(&key, format!("is greater than max, which is {most}"));
         }
+        if min.get() == 0 && written.queue.limit.is_some_and(|limit| limit.get() == 0) {
+            let why = "0 is not allowed with workers = { min = 0 }: the request that wakes the app waits for its worker";
+            self.refuse(&path.key("queue").key("limit"), why);
+        }
         (Some(min.get()).filter(|least| *least < most), most)
     }
 

@@ -373,6 +373,12 @@ fn a_range_of_workers_must_be_one() {
         ]],
     );
     check(
+        &about("{ min = 0 }\nqueue.limit = 0"),
+        expect![
+            "hostler.toml:4:15: pools.web.queue.limit: 0 is not allowed with workers = { min = 0 }: the request that wakes the app waits for its worker"
+        ],
+    );
+    check(
         &about("{ min = 0, most = 4 }"),
         expect![[
             r#"hostler.toml:3:22: unknown key "pools.web.workers.most"; the keys of this table are min, max"#
