@@ -43,6 +43,7 @@ pub use invocation::{Invocation, LoadContext};
 pub use media_type::{media_type_of, names_a_file};
 pub use pattern::{HostPattern, MatchPattern, PathPattern};
 use resolve::Resolver;
+pub use resolve::overlap;
 pub use resolved::{
     Advertise, Body, Caching, Changes, CollectorAddress, Conditions, Config, EarlyHints, Ejection, Endpoint,
     Fallback, Geo, HeaderChange, HealthCheck, LoadedFile, Log, Members, Nats, NatsLogin, NatsTls, Piece,
@@ -92,8 +93,14 @@ fn load_and(
     let config = read(invocation, &mut report).map(|(document, file)| {
         let folder = folder_of(invocation);
         let load_context = &invocation.load_context;
-        let mut resolver =
-            Resolver { document: &document, load_context, folder: &folder, serves, report: &mut report };
+        let mut resolver = Resolver {
+            document: &document,
+            load_context,
+            folder: &folder,
+            serves,
+            may_move_admin: invocation.may_choose("server.admin"),
+            report: &mut report,
+        };
         let config = resolver.config(file, invocation.file.clone());
         check(&mut resolver, &config);
         config
@@ -145,6 +152,7 @@ fn admin_settings(invocation: &Invocation, mut document: Document) -> Result<Adm
         load_context: &invocation.load_context,
         folder: &folder,
         serves: false,
+        may_move_admin: false,
         report: &mut report,
     };
     let admin = resolver.admin_address(&KeyPath::of("server.admin"), &server.admin, &[]);

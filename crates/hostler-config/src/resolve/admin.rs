@@ -11,7 +11,7 @@ use crate::resolved::Server;
 use crate::value::{AdminAddress, ListenAddress};
 
 impl Resolver<'_> {
-    /// The address of the admin listener, which none of the other listeners may have.
+    /// The address of the admin listener, which none of the other listeners may have. The default of `hostler run` gives way to them.
     pub(crate) fn admin_address(
         &mut self,
         path: &KeyPath,
@@ -23,7 +23,9 @@ impl Resolver<'_> {
             AdminAddress::At(address) => look_up(self, path, address)?,
             AdminAddress::Unix(socket) => return Some(ListenAddress::Unix(self.socket_at(path, socket))),
         };
-        if let Some(other) = listen.iter().find(|other| overlap(address, **other)) {
+        if let Some(other) = listen.iter().find(|other| overlap(address, **other))
+            && !self.may_move_admin
+        {
             self.refuse(path, format!("{address} and {other} in server.listen overlap; use another port"));
         }
         Some(address.into())

@@ -45,6 +45,7 @@ use super::file::{File, Platform};
 use super::resolved::{Config, Pool, Route, Server, Target, Tls};
 
 pub use resolver::Resolver;
+pub use server::overlap;
 
 /// The size of the spool if bodies have an ordinary length.
 const SPOOL_SIZE: u64 = 1 << 30;

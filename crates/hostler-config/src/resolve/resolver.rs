@@ -21,6 +21,8 @@ pub struct Resolver<'a> {
     pub folder: &'a Path,
     /// This process serves requests meanwhile, so nothing may end it.
     pub serves: bool,
+    /// The start may use another admin port than the default one, which may be one for clients then.
+    pub may_move_admin: bool,
     /// Where errors go. After an error, returned values are never used.
     pub report: &'a mut Report,
 }

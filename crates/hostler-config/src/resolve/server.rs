@@ -109,7 +109,7 @@ pub(super) fn listen(resolver: &mut Resolver<'_>, path: &KeyPath, written: &[Add
 }
 
 /// Whether two listeners would get the same connections. Port 0 is always another port.
-pub(super) fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+pub fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     let (ip, other_ip) = (one.ip().to_canonical(), other.ip().to_canonical());
     // `[::]` is every address of both families, `0.0.0.0` only of IPv4.
     let contains = |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());

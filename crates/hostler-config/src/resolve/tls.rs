@@ -57,9 +57,8 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Tls, server: &Server
 
 fn check_places(resolver: &mut Resolver<'_>, path: &KeyPath, listen: &[SocketAddr], server: &Server) {
     let others = server.listen.iter().map(|&other| (other, "server.listen"));
-    let others: Vec<_> = others
-        .chain(server.admin.iter().filter_map(ListenAddress::tcp).map(|admin| (admin, "server.admin")))
-        .collect();
+    let admin = server.admin.iter().filter_map(ListenAddress::tcp).filter(|_| !resolver.may_move_admin);
+    let others: Vec<_> = others.chain(admin.map(|admin| (admin, "server.admin"))).collect();
     for (index, &address) in listen.iter().enumerate() {
         if let Some((other, key)) = others.iter().find(|(other, _)| server::overlap(address, *other)) {
             resolver.refuse(

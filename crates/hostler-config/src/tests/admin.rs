@@ -40,3 +40,22 @@ fn a_token_file_is_a_regular_file_or_a_link_to_one() {
     symlink(&token, &file).unwrap();
     assert_eq!(site.config().server.admin_token, Some(Secret("sixteen-letters-".into())));
 }
+
+#[test]
+fn the_default_admin_port_of_run_gives_way_to_a_listener_for_clients() {
+    let run = || site("").without_file().flag("pools.app.command", "x");
+    assert_eq!(run().flag("server.listen", ":8081").config().server.listen[0].port(), 8081);
+    // Only the certificates are missing.
+    let without_certificates = run().flag("tls.listen", ":8081").load().unwrap_err().to_string();
+    assert!(!without_certificates.contains("overlap"), "{without_certificates}");
+    // An address that was set never moves. Nor does the default with a file, which commands read.
+    let set = run().flag("server.listen", ":8081").flag("server.admin", "127.0.0.1:8081");
+    let of_file = site("pools.app.command = \"x\"\nserver.listen = \":8081\"\n");
+    for site in [set, of_file] {
+        let refused = site.load().unwrap_err().to_string();
+        assert!(
+            refused.contains("server.admin: 127.0.0.1:8081 and [::]:8081 in server.listen overlap"),
+            "{refused}"
+        );
+    }
+}

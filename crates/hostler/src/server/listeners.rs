@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use hostler_address::OwnAddresses;
-use hostler_config::{Config, ListenAddress, Server};
+use hostler_config::{Config, ListenAddress, Server, overlap};
 use rustix::io::Errno;
 
 use crate::admin::{AccessRules, AdminSocket};
@@ -94,7 +94,7 @@ pub(super) struct Listeners {
 
 impl Listeners {
     /// Takes over the inherited sockets and binds the missing ones. Inherited sockets without a use are closed. If `may_move_admin` and the
-    /// admin port is taken, the system chooses another one.
+    /// admin port is taken, also by a listener for clients, the system chooses another one.
     pub fn open(
         config: &Config,
         mut inherited: Inherited,
@@ -117,9 +117,7 @@ impl Listeners {
         });
         let data = data.collect::<Result<_, _>>()?;
         let admin = match &server.admin {
-            Some(address) => {
-                Some(open_admin(address, &mut inherited, may_move_admin, server.admin_token.is_some())?)
-            }
+            Some(address) => Some(open_admin(address, config, &mut inherited, may_move_admin)?),
             None => None,
         };
         Ok(Self { data, admin })
@@ -202,19 +200,19 @@ impl Listeners {
 /// than the configured one.
 fn open_admin(
     address: &ListenAddress,
+    config: &Config,
     inherited: &mut Inherited,
     may_move: bool,
-    has_token: bool,
 ) -> Result<(Purpose, AdminSocket), ListenError> {
     let purpose = Purpose { key: "server.admin".into(), address: address.clone() };
     let socket = match inherited.remove(&purpose).and_then(|mut sockets| sockets.pop()) {
         Some(socket) => Ok(AdminSocket::of(address, socket)),
-        None => AdminSocket::bind(address, may_move),
+        None => AdminSocket::bind(&beside_clients(address, config), may_move),
     };
     let ready = socket.and_then(|socket| {
         socket.set_nonblocking()?;
         let real = socket.address()?;
-        if !real.is_local() && !has_token {
+        if !real.is_local() && config.server.admin_token.is_none() {
             let why =
                 format!("other machines can reach the socket ({real}), so it needs server.admin_token_file");
             return Err(io::Error::other(why));
@@ -224,8 +222,22 @@ fn open_admin(
     ready.map_err(|source| ListenError { address: address.clone(), key: "server.admin", source })
 }
 
+/// The address, with a port that the system chooses if a listener for clients has this one. The system itself need not refuse it: macOS gives one
+/// address of a port to another socket than all of them.
+fn beside_clients(address: &ListenAddress, config: &Config) -> ListenAddress {
+    let mut clients = config.server.listen.iter().chain(config.tls.iter().flat_map(|tls| &tls.listen));
+    match address {
+        ListenAddress::Tcp(admin) if clients.any(|client| overlap(*admin, *client)) => {
+            SocketAddr::new(admin.ip(), 0).into()
+        }
+        _ => address.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use hostler_config::{Given, Invocation, LoadContext, Setting};
+
     use super::*;
 
     fn listeners(sockets: usize) -> Listeners {
@@ -250,6 +262,24 @@ mod tests {
             said.ends_with("this machine has no IPv6: use an address of IPv4, or :8080 for all of them"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn the_admin_listener_gets_another_port_than_one_for_clients() {
+        let setting = |key: &str, text: &str| Setting {
+            key: key.into(),
+            given: Given::Text(text.into()),
+            name: format!("--{key}"),
+        };
+        let settings = vec![setting("server.listen", ":8081"), setting("pools.app.command", "x")];
+        let load_context = LoadContext { environment: Default::default(), ..LoadContext::of_process() };
+        let invocation = Invocation { file: None, settings, load_context };
+        let config = hostler_config::load(&invocation).unwrap_or_else(|errors| panic!("{errors}"));
+        let admin = config.server.admin.clone().unwrap();
+        assert_eq!(beside_clients(&admin, &config).to_string(), "127.0.0.1:0");
+        for other in ["127.0.0.1:8082", "unix:/run/admin.sock"] {
+            assert_eq!(beside_clients(&other.parse().unwrap(), &config).to_string(), other);
+        }
     }
 
     #[test]
