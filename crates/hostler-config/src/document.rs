@@ -33,10 +33,15 @@ impl KeyPath {
         let [first, .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|only| is_key(only, "registrar") || is_key(only, "traces"));
         };
+        // As in `pools.web.env` and `routes[0].request_headers`.
+        let has_secrets = |step: &PathStep| {
+            ["env", "request_headers", "response_headers"].into_iter().any(|name| is_key(step, name))
+        };
         is_key(first, "registrar")
             || is_key(first, "traces")
             || is_key(last, "sticky")
             || is_key(last, "secret")
+            || self.0.get(2).is_some_and(has_secrets)
     }
 
     /// The path to this key of the table.

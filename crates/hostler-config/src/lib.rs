@@ -245,7 +245,9 @@ fn parse(document: &mut Document, report: &mut Report) -> Option<file::File> {
 
 /// The message without the text that was written.
 fn without_value(why: &str) -> String {
-    let quoted = why.find('"').zip(why.rfind("\", expected"));
+    // A text is in quotes, a number in backticks.
+    let end = why.rfind("\", expected").max(why.rfind("`, expected"));
+    let quoted = why.find(['"', '`']).zip(end);
     quoted.map_or(why.to_owned(), |(from, to)| format!("{}{}", why[..from].trim_end(), &why[to + 1..]))
 }
 

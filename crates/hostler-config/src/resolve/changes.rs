@@ -132,10 +132,16 @@ const OURS: [&str; 7] = [
     "x-request-id",
 ];
 
-/// The value, if it can be sent. A blank at one of its ends makes a whole HTTP/2 response malformed (RFC 9113 section 8.2.1).
+/// The value, if it can be sent. A blank at one of its ends makes a whole HTTP/2 response malformed (RFC 9113 section 8.2.1). It may be a secret, so
+/// no error repeats it.
 pub(super) fn field_value(text: &str) -> Result<HeaderValue, String> {
+    const CANNOT: &str = "which the value of a header field cannot have";
+    let is_control = |char: char| char.is_ascii_control() && char != '\t';
+    if let Some((number, char)) = (1..).zip(text.chars()).find(|(_, char)| is_control(*char)) {
+        return Err(format!("character {number} is {char:?}, {CANNOT}"));
+    }
     let value = HeaderValue::from_str(text).ok().filter(|_| text.trim() == text);
-    value.ok_or_else(|| format!("{text:?} is not a valid value of a header field"))
+    value.ok_or_else(|| format!("begins or ends with a blank, {CANNOT}"))
 }
 
 /// A field of a response that Hostler makes, if it is allowed.

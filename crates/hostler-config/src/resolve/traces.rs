@@ -102,13 +102,15 @@ fn host(uri: &Uri) -> &str {
     uri.host().unwrap_or_default().trim_matches(['[', ']'])
 }
 
-/// `name=value,name=value`. An error names no value.
+/// `name=value,name=value`. An error names no value, and what could be one: the `=` of `Authorization: Bearer c2VjcmV0=` is the end of a secret.
 fn headers(text: &str) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+    for (number, pair) in (1..).zip(text.split(',').map(str::trim).filter(|pair| !pair.is_empty())) {
         let (name, value) = pair.split_once('=').ok_or("is not of the form \"name=value,name=value\"")?;
         let name = name.trim();
-        let known: HeaderName = name.parse().map_err(|_| format!("{name:?} is not a field name"))?;
+        let known: HeaderName = name
+            .parse()
+            .map_err(|_| format!("the text before the first = of field {number} is not a field name"))?;
         if [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING].contains(&known) {
             return Err(format!("{name} is a field that Hostler sets itself"));
         }

@@ -25,7 +25,7 @@ fn a_field_that_http2_cannot_carry_is_refused() {
         expect![[r#"
             hostler.toml:3:32: routes[0].respond.headers.Date: the server that makes the response sets this field
             hostler.toml:3:58: routes[0].respond.headers.Proxy-Connection: Hostler sets this field itself, because it frames the message
-            hostler.toml:3:71: routes[0].respond.headers.x: "a " is not a valid value of a header field"#]],
+            hostler.toml:3:71: routes[0].respond.headers.x: begins or ends with a blank, which the value of a header field cannot have"#]],
     );
     check(
         "[[routes]]\nmatch = \"/a\"\nstatic = { dir = \".\", cache_control = \"no-cache \" }\n",

@@ -20,6 +20,7 @@ mod programs;
 mod registrar;
 mod request_keys;
 mod robust;
+mod secrets;
 mod sense;
 mod sources;
 mod sticky;

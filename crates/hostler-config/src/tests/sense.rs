@@ -228,7 +228,7 @@ fn a_fixed_answer_cannot_set_framing_fields() {
             hostler.toml:4:10: routes[0].buffer: cannot be set together with respond
             hostler.toml:7:42: routes[1].respond.headers.Content-Length: Hostler sets this field itself, because it frames the message
             hostler.toml:7:55: routes[1].respond.headers.a b: "a b" is not a valid name of a header field
-            hostler.toml:7:63: routes[1].respond.headers.x: "a\nb" is not a valid value of a header field
+            hostler.toml:7:63: routes[1].respond.headers.x: character 2 is '\n', which the value of a header field cannot have
             hostler.toml:7:75: routes[1].respond.headers.y: y is set twice ("1")"#]],
     );
 }
