@@ -40,9 +40,7 @@ pub fn resolve(resolver: &mut Resolver<'_>, written: &file::Server) -> Server {
         drain_wait: written.drain_wait.0,
         health_path: health_path(resolver, &section.key("health_path"), written.health_path.as_ref()),
         health_pools: written.health_pools.clone(),
-        log_health_checks: written
-            .log_health_checks
-            .unwrap_or(written.access_log == file::AccessLog::Gorouter),
+        log_health_checks: written.log_health_checks,
         upgrade_timeout: written.upgrade_timeout.0,
         worker_memory: written.worker_memory.map(|size| size.0),
         max_header_size: written.max_header_size.0,

@@ -49,8 +49,8 @@ pub struct Server {
     pub health_path: Option<Arc<str>>,
     /// Pools that must have a ready member. A route leads to each of them. Empty: all pools of routes.
     pub health_pools: Vec<String>,
-    /// Health checks have lines in the access log.
-    pub log_health_checks: bool,
+    /// Health checks have lines in the access log. `None`: `access_log` decides, which a reload may keep as it was.
+    pub log_health_checks: Option<bool>,
     /// The time for a new process to get its workers ready.
     pub upgrade_timeout: Duration,
     /// Bytes for the workers of all pools. `None`: a share of the machine's memory.
@@ -102,4 +102,11 @@ pub struct Server {
     pub proxy_protocol: Vec<IpNet>,
     /// The one header in which a trusted proxy names the client.
     pub client_ip_header: ClientIpHeader,
+}
+
+impl Server {
+    /// Whether health checks have lines in the access log.
+    pub fn logs_health_checks(&self) -> bool {
+        self.log_health_checks.unwrap_or(self.access_log == AccessLog::Gorouter)
+    }
 }

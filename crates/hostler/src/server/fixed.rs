@@ -154,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_of_health_checks_follow_the_access_log_that_stays() {
+        let (json, gorouter) = ("server.access_log = 'json'", "server.access_log = 'gorouter'");
+        for (older, newer, logs) in [(json, gorouter, false), (gorouter, json, true)] {
+            let (config, done) = kept(older, newer);
+            assert_eq!((config.server.logs_health_checks(), done.len()), (logs, 1), "{older}");
+        }
+        let (set, _) = kept(json, &format!("{gorouter}\nserver.log_health_checks = true"));
+        assert!(set.server.logs_health_checks());
+    }
+
+    #[test]
     fn the_way_to_apply_the_rest_names_the_admin_address_that_holds_until_then() {
         for (admin, how) in [
             ("127.0.0.1:8081", "run `hostler upgrade --admin 127.0.0.1:8081`"),

@@ -72,7 +72,7 @@ pub(super) fn listening(
         tls: both.map(|(tls, written)| tls.handshaking(written, server.http2, before)).transpose()?,
         https: both.map_or_else(Https::default, |(tls, written)| https(tls, written)),
         health_path: server.health_path.clone(),
-        log_health_checks: server.log_health_checks,
+        log_health_checks: server.logs_health_checks(),
     })
 }
 
