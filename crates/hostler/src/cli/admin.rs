@@ -1,7 +1,7 @@
 //! The admin listener of a running Hostler, as a client. Does not know the commands.
 
 use std::net::{IpAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -65,7 +65,11 @@ impl Admin {
         let is_noted = noted.is_some();
         let (address, token_file) = match noted {
             Some(NotedHostler { admin, token_file, .. }) => (Some(admin), settings.token_file.or(token_file)),
-            None => (settings.admin, settings.token_file),
+            None => {
+                let of_note = || noted_token_file(settings.admin.as_ref()?, &load_context);
+                let token_file = settings.token_file.or_else(of_note);
+                (settings.admin, token_file)
+            }
         };
         let token = token(token_file.as_deref());
         let address = address.ok_or_else(|| {
@@ -325,6 +329,11 @@ fn noted(command: &str, load_context: &LoadContext) -> Result<Option<NotedHostle
             Err(ExitCode::from(2))
         }
     }
+}
+
+/// The token file of the Hostler of this user that has this address. With `--admin` the file of the configuration, which names it, is not read.
+fn noted_token_file(admin: &ListenAddress, load_context: &LoadContext) -> Option<PathBuf> {
+    note::read(load_context).into_iter().find(|noted| noted.admin == *admin)?.token_file
 }
 
 /// Those that were started in the working folder.

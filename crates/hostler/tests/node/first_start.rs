@@ -159,7 +159,7 @@ async fn status_without_an_address_finds_the_hostler_of_the_folder_or_the_only_o
 }
 
 #[tokio::test]
-async fn a_command_without_an_address_finds_the_token_file_of_the_last_reload() {
+async fn a_command_without_a_file_finds_the_token_file_of_the_last_reload() {
     let file = |token: &str| {
         format!("server.admin_token_file = '{token}'\n[pools.app]\ncommand = 'node app.js'\nworkers = 1\n")
     };
@@ -177,6 +177,10 @@ async fn a_command_without_an_address_finds_the_token_file_of_the_last_reload() 
     let runtime = format!("XDG_RUNTIME_DIR={}", site.file("run").display());
     let output = run("env", &[runtime.as_str(), HOSTLER, "pause", "app"], Path::new("/")).await;
     output.assert_exit(0);
+    // As the log tells it after a reload with another server.admin.
+    let admin = site.admin().to_string();
+    let resume = [runtime.as_str(), HOSTLER, "resume", "app", "--admin", admin.as_str()];
+    run("env", &resume, Path::new("/")).await.assert_exit(0);
     site.stop().await;
 }
 
