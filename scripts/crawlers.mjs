@@ -28,7 +28,7 @@ export function makeLists() {
   const head = (what) => `# ${what}
 # Generated from the npm package ${PACKAGE} ${version}: MIT License, ${copyright} (${PACKAGE}.LICENSE).
 # Do not edit. To make it again: node scripts/crawlers.mjs
-# One name a line, in any case. With ^ before it: only at the start of the User-Agent.
+# One name a line, in any case. With ^ before it: only at the start of the User-Agent, or behind \`compatible;\`.
 `;
   const text = (what, names) => `${head(what)}${[...names.values()].sort(byName).join('\n')}\n`;
   return {
@@ -69,7 +69,7 @@ function add(list, name) {
   if (!list.has(key)) list.set(key, name);
 }
 
-/** If all known User-Agents of a program begin with its name, only those count: a browser begins with another name. */
+/** If all known User-Agents of a program begin with its name, it counts only there and behind `compatible;`: a browser has other names there. */
 function startsAll(name, instances) {
   return !name.startsWith('^') && instances.length > 0 && instances.every((each) => each.toLowerCase().startsWith(name.toLowerCase()));
 }

@@ -13,7 +13,7 @@ pub(super) struct ProgramList {
 struct ListedName {
     /// As in the list, such as `facebookcatalog/`.
     text: &'static str,
-    /// It counts only at the start.
+    /// It counts only where a program names itself first ([`is_first`]).
     is_first: bool,
 }
 
@@ -43,7 +43,7 @@ impl ProgramList {
     pub fn find(&self, text: &str) -> impl Iterator<Item = NamedProgram> {
         let found =
             self.search.find_iter(text).filter(|found| match self.programs[found.pattern()].is_first {
-                true => found.start() == 0,
+                true => is_first(text, found.start()),
                 false => !before(text, found.start()).is_some_and(|byte| byte.is_ascii_alphanumeric()),
             });
         found.map(|found| {
@@ -69,6 +69,12 @@ pub(super) fn search_for(names: impl IntoIterator<Item = &'static str>) -> AhoCo
         .match_kind(MatchKind::LeftmostLongest)
         .build(names)
         .expect("invariant: it fails only for more names than a list can have")
+}
+
+/// Whether a name at this place is the first one that a program gives: at the start, or behind `compatible;`. Crawlers that render pages have the
+/// names of a browser before that.
+fn is_first(text: &str, at: usize) -> bool {
+    at == 0 || text[..at].trim_end().ends_with("compatible;")
 }
 
 fn before(text: &str, at: usize) -> Option<u8> {

@@ -15,7 +15,6 @@ const PEOPLE: &str = include_str!("people.txt");
 const UNKNOWN: &[&str] = &[
     "AP3A\\.240617\\.008",
     "Adventurer",
-    "BW\\/",
     "Bluesky\\/",
     "Charlotte",
     "Dlc\\/",
@@ -156,6 +155,15 @@ fn crawlers_whose_names_do_not_say_it_are_in_the_list() {
         ("findlinks/2.6 (+http://wortschatz.uni-leipzig.de/findlinks/)", "findlinks"),
         ("binlar_2.6.3 binlar2.6.3@unspecified.mail", "binlar"),
         ("Mozilla/5.0 (X11) Chrome/49.0 Safari/537.36 GOOGLE FAVICON", "Google Favicon"),
+        ("GoogleOther", "GoogleOther"),
+        (
+            "Mozilla/5.0 (Linux; Android 6.0.1) Chrome/144.0 Mobile Safari/537.36 (compatible; GoogleOther)",
+            "GoogleOther",
+        ),
+        (
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GoogleOther) Chrome/144.0",
+            "GoogleOther",
+        ),
     ] {
         assert_eq!(name(user_agent), Some(expected), "{user_agent}");
     }
