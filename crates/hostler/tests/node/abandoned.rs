@@ -196,3 +196,33 @@ async fn a_worker_whose_app_leaves_an_upload_unread_is_not_taken_for_hung() {
     assert_eq!(site.pids().await, pids, "its event loop turns");
     site.stop().await;
 }
+
+#[tokio::test]
+async fn requests_that_are_given_up_pay_for_what_others_hold_although_the_cache_reads_their_responses() {
+    let app = "require('http').createServer((req, res) => {
+            if (req.url !== '/pieces') return;
+            res.setHeader('cache-control', 'max-age=60');
+            res.write('first ');
+            setTimeout(() => res.end('second'), 1000);
+        }).listen(3000)";
+    let limit = "rate_limit={worker_time=\"3s\",per=\"1h\"}";
+    let site = source(app)
+        .option(&format!("routes=[{{match=\"*\",pool=\"app\",cache=\"standard\",{limit}}}]"))
+        .started()
+        .await;
+    site.get("/pieces").await.assert_ok("first second");
+    site.settles_at(0, 0).await;
+    let is_refused = async || site.status().await["routes"][0]["rate_limit"]["refused"].as_u64().unwrap() > 0;
+    // Each pays a second at least, although it holds its slot for a moment only.
+    for _ in 0..4 {
+        let client = site.begin("/never").await;
+        eventually("the request is at its worker, or refused", async || {
+            (is_refused().await || site.pool("app").await["in_use"] == 1).then_some(())
+        })
+        .await;
+        drop(client);
+        site.settles_at(0, 0).await;
+    }
+    assert!(is_refused().await, "3 s are used up");
+    site.stop().await;
+}

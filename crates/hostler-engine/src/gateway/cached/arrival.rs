@@ -18,7 +18,7 @@ use crate::cache::{
     self, BodyFeed, Caching, Cut, Entry, FetchOutcome, FillOutcome, Filling, IncomingAnswer, IncomingBody,
     SharedCache, StorageKey, UnreadLimit,
 };
-use crate::exchange::{Exchange, LateLesson};
+use crate::exchange::{Exchange, LateLesson, RouteAccount};
 use crate::gateway::answer::Answer;
 use crate::gateway::poison::Following;
 use crate::gateway::refusal::Refusal;
@@ -112,7 +112,9 @@ impl Arrival {
         target: &PoolTarget,
     ) -> Result<Result<Answer, Refusal>, BrokenOff> {
         let reading = self.arriving.incoming_body.reading().expect("invariant: nothing has come yet");
-        let mut member = FetchSource { call, error: None };
+        // Only limits of worker time ask for the average.
+        let account = exchange.account.as_ref().filter(|_| !exchange.log_facts.charges.is_empty());
+        let mut member = FetchSource { call, error: None, account: account.cloned() };
         match self.arriving.incoming_body.begin(&mut member) {
             Some(FillOutcome::Whole(body)) => {
                 member.call.finish(exchange);
@@ -275,6 +277,8 @@ async fn fill(
 struct FetchSource {
     call: CallBox,
     error: Option<CallError>,
+    /// Notes for how long the request has held its slot, for those that are given up.
+    account: Option<Arc<RouteAccount>>,
 }
 
 impl FetchSource {
@@ -285,7 +289,11 @@ impl FetchSource {
 
     /// All of the answer has come.
     fn finish(self, lesson: Option<LateLesson>) {
-        if let (Some(cost), Some(learn)) = (self.call.end(CallEnding::Whole).cost, lesson) {
+        let Some(cost) = self.call.end(CallEnding::Whole).cost else { return };
+        if let Some(account) = self.account {
+            account.note_hold(cost.hold);
+        }
+        if let Some(learn) = lesson {
             learn(cost.hold);
         }
     }
