@@ -24,8 +24,9 @@ pub trait Payer: Send + Sync {
     fn pay_besides(&self, charged: Duration);
 
     /// The request has ended early, because its client has left. Its slot was held only for so long, and is paid for
-    /// already, but the member may still work for it.
-    fn pay_early(&self, _held: Duration) {}
+    /// already, but the member may still work for it. In a fair pool, the key of the request is charged the time `besides` in
+    /// addition to its cost.
+    fn pay_early(&self, _held: Duration, _besides: Duration) {}
 }
 
 /// Receives the CPU time that the members of a pool use while they have no request. Called without the pool's lock.

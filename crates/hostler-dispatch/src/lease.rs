@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::claim::{LongLived, MemberId};
 use super::cost::{Payer, Payment, SlotCost};
 use super::cpu::CpuClock;
+use super::fair::Charge;
 use super::member::Grant;
 use super::shared::{COST_OF_DEATH, PoolInner};
 use super::tunnel_guard::TunnelGuard;
@@ -223,7 +224,9 @@ impl<E: Send + Sync + 'static> Lease<E> {
             }
             LeaseEnding::Abandoned(now) => {
                 if let Some(payment) = &self.payment {
-                    payment.payer.pay_early(now.saturating_duration_since(self.grant.since));
+                    let held = now.saturating_duration_since(self.grant.since);
+                    let charged = self.grant.charge.map_or(Duration::ZERO, Charge::cost);
+                    payment.payer.pay_early(held, charged.saturating_sub(held));
                 }
                 self.shared.release_early(&self.grant, now);
                 None

@@ -37,12 +37,15 @@ async fn a_key_whose_clients_leave_pays_what_such_requests_cost_on_average() {
         advance(Duration::from_millis(100)).await;
         drop(lease);
     }
-    let running = of_kind(1).lease();
+    let (mut running, payer) = (of_kind(1).lease(), Arc::<GivenUp>::default());
+    running.charge_to(payer.clone(), 0);
     let (mut one, mut twos) = (of_kind(1), [of_kind(2), of_kind(2)]);
     one.assert_waits();
     twos.iter_mut().for_each(Request::assert_waits);
     advance(Duration::from_millis(10)).await;
     running.end(LeaseEnding::Abandoned(Instant::now()));
+    let told: Vec<_> = payer.0.lock().unwrap().iter().map(|(_, besides)| besides.as_millis()).collect();
+    assert!(matches!(told[..], [89..=90]), "{told:?}");
     let running = twos[0].lease();
     advance(Duration::from_millis(50)).await;
     drop(running);
@@ -53,17 +56,17 @@ async fn a_key_whose_clients_leave_pays_what_such_requests_cost_on_average() {
     one.assert_served();
 }
 
-/// Keeps for how long the slots of requests were held that their clients gave up.
+/// Keeps for how long the slots of requests were held that their clients gave up, and what their keys were charged besides.
 #[derive(Default)]
-struct GivenUp(Mutex<Vec<Duration>>);
+struct GivenUp(Mutex<Vec<(Duration, Duration)>>);
 
 impl Payer for GivenUp {
     fn pay(&self, _: u64, _: SlotCost) {}
 
     fn pay_besides(&self, _: Duration) {}
 
-    fn pay_early(&self, held: Duration) {
-        self.0.lock().unwrap().push(held);
+    fn pay_early(&self, held: Duration, besides: Duration) {
+        self.0.lock().unwrap().push((held, besides));
     }
 }
 
@@ -78,5 +81,5 @@ async fn the_payer_is_told_of_a_request_that_its_client_gives_up() {
     advance(Duration::from_millis(7)).await;
     given_up.end(LeaseEnding::Abandoned(Instant::now()));
     fine.end(LeaseEnding::Finished(Instant::now()));
-    assert_eq!(*payer.0.lock().unwrap(), [Duration::from_millis(7)]);
+    assert_eq!(*payer.0.lock().unwrap(), [(Duration::from_millis(7), Duration::ZERO)]);
 }

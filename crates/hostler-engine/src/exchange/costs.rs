@@ -36,6 +36,8 @@ pub(super) struct Cost {
     pub hold: Duration,
     /// The additional time that a fair pool has charged, because workers ended requests without a response.
     pub besides: Duration,
+    /// The additional time that a fair pool has charged, because clients left before the responses.
+    pub given_up: Duration,
     /// How long they waited for slots.
     pub queue: Duration,
 }
@@ -275,7 +277,7 @@ impl SlidingSum {
 impl Cost {
     /// What a fair pool charges for it.
     pub fn charged(&self) -> Duration {
-        self.hold + self.besides
+        self.hold + self.besides + self.given_up
     }
 
     fn with(self, other: Self) -> Self {
@@ -284,6 +286,7 @@ impl Cost {
             cpu: self.cpu + other.cpu,
             hold: self.hold + other.hold,
             besides: self.besides + other.besides,
+            given_up: self.given_up + other.given_up,
             queue: self.queue + other.queue,
         }
     }
@@ -294,6 +297,7 @@ impl Cost {
             cpu: self.cpu.mul_f64(part),
             hold: self.hold.mul_f64(part),
             besides: self.besides.mul_f64(part),
+            given_up: self.given_up.mul_f64(part),
             queue: self.queue.mul_f64(part),
         }
     }

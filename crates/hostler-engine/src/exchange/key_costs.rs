@@ -16,7 +16,8 @@ pub struct FairKeyView {
     pub key: String,
     /// Its part of the worker time of all keys in the last minute, in percent.
     pub share_percent: f64,
-    /// The worker time of its requests, in milliseconds, as the pool charges it: with one second for each of `unanswered`.
+    /// The worker time of its requests, in milliseconds, as the pool charges it: with one second for each of `unanswered`, and at least
+    /// the average for a request whose client has left before its response.
     pub worker_ms: BySpan,
     /// How many of its requests have ended since it came into the list.
     pub requests: u64,

@@ -112,6 +112,10 @@ impl Payer for FairCharge {
     fn pay_besides(&self, besides: Duration) {
         self.add(Cost { besides, ..Cost::default() }, false, clock::now());
     }
+
+    fn pay_early(&self, _: Duration, given_up: Duration) {
+        self.add(Cost { given_up, ..Cost::default() }, false, clock::now());
+    }
 }
 
 impl Payer for RequestAccount {
@@ -130,7 +134,10 @@ impl Payer for RequestAccount {
         }
     }
 
-    fn pay_early(&self, held: Duration) {
+    fn pay_early(&self, held: Duration, besides: Duration) {
+        if let Some(charge) = &self.charge {
+            charge.pay_early(held, besides);
+        }
         let (rest, now) = (self.route.usual_hold().saturating_sub(held), clock::now());
         self.buckets.iter().for_each(|bucket| bucket.settle(rest, now));
     }
@@ -144,7 +151,9 @@ impl fmt::Debug for RequestAccount {
 
 #[cfg(test)]
 mod tests {
+    use super::super::buckets::{Refill, TokenBuckets};
     use super::super::costs::BySpan;
+    use super::super::ledger::Ledger;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -172,5 +181,22 @@ mod tests {
         assert_eq!(seen[0].worker_ms, BySpan { minute: 3000, quarter: 3000, day: 3000 });
         assert_eq!((seen[2].requests, seen[2].refused, seen[2].unanswered), (31, 1, 0));
         assert_eq!((seen[1].worker_ms.minute, seen[1].unanswered), (1000, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_has_what_its_pool_charges_for_requests_that_clients_give_up() {
+        let (costs, now) = (Arc::new(KeyCosts::new(Instant::now())), Instant::now());
+        let route = RouteAccount::new(&Arc::new(Ledger::new(now)), &"/x".into(), &Arc::default());
+        let name = KeyName::Crawler("Robot".into());
+        let charge = Arc::new(FairCharge::new(costs.clone(), 1, name, Some(route.clone())));
+        let buckets = Arc::new(TokenBuckets::new(Refill::new(1, Duration::from_secs(1), 1), now));
+        let (held, besides) = (Duration::from_millis(10), Duration::from_millis(90));
+        for charges in [vec![], vec![BucketCharge { buckets, key: 1 }]] {
+            let payer = route.payer(Some(&charge), &charges);
+            payer.pay(0, SlotCost { hold: held, cpu: None });
+            payer.pay_early(held, besides);
+        }
+        let seen = costs.view(now);
+        assert_eq!((seen[0].worker_ms.minute, seen[0].unanswered), (200, 0));
     }
 }

@@ -155,7 +155,7 @@ async fn a_request_that_its_client_gives_up_pays_what_answered_ones_hold_on_aver
         let is_admitted = admit(&limits, &mut exchange).is_ok();
         let payer = account.payer(None, &exchange.log_facts.charges);
         payer.pay(0, SlotCost { hold: held, cpu: None });
-        payer.pay_early(held);
+        payer.pay_early(held, Duration::ZERO);
         is_admitted
     };
     let given_up = |ip: &str, held| (0..1000).take_while(|_| gives_up(ip, held)).count();
