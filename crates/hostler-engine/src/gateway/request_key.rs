@@ -18,6 +18,8 @@ use crate::exchange::{Exchange, KeyName, KeyWords};
 /// Fields that have one value. Of several lines, Node.js gives the app the first one. If the others counted, a client with one valid key would
 /// have a new key for each second line that it makes up.
 const ONE_VALUE: [&str; 5] = ["authorization", "proxy-authorization", "user-agent", "referer", "from"];
+/// Those of them whose value is a scheme with credentials, such as `Bearer abc`.
+const CREDENTIALS: [&str; 2] = ["authorization", "proxy-authorization"];
 
 /// Which addresses are one client: the prefix lengths of their networks.
 #[derive(Debug, Clone, Copy)]
@@ -151,13 +153,22 @@ fn names(by: &[FairBy], known: Option<&Arc<NamesOfNetworks>>) -> Option<Arc<Name
 fn header<'a>(fields: &'a Fields, name: &'a str) -> Option<Cow<'a, [u8]>> {
     let mut lines = fields.values(name);
     let first = lines.next()?;
-    let has_one_value = || ONE_VALUE.iter().any(|one| one.eq_ignore_ascii_case(name));
-    if lines.next().is_none() || has_one_value() {
-        return Some(first).filter(|value| !value.is_empty()).map(Cow::Borrowed);
+    let is_one_of = |names: &[&str]| names.iter().any(|one| one.eq_ignore_ascii_case(name));
+    if lines.next().is_none() || is_one_of(&ONE_VALUE) {
+        let value = Some(first).filter(|value| !value.is_empty())?;
+        return Some(if is_one_of(&CREDENTIALS) { credentials(value) } else { Cow::Borrowed(value) });
     }
     let mut value = Vec::new();
     field_lines::join(fields, name, &mut value);
     fields.values(name).any(|line| !line.is_empty()).then_some(Cow::Owned(value))
+}
+
+/// Credentials as apps read them: the case of the scheme does not count (RFC 9110 section 11.1), nor does the number of spaces behind it. A
+/// value without a scheme is as it is.
+fn credentials(written: &[u8]) -> Cow<'_, [u8]> {
+    let Some(space) = memchr::memchr(b' ', written) else { return Cow::Borrowed(written) };
+    let (scheme, rest) = written.split_at(space);
+    Cow::Owned([&*scheme.to_ascii_lowercase(), b" ", rest.trim_ascii_start()].concat())
 }
 
 /// The value of a cookie as apps read it. Written in another way, it is the same key.

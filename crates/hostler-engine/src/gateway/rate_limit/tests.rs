@@ -282,6 +282,14 @@ async fn a_value_has_one_bucket_however_its_client_writes_it() {
     let limits = [limiter(&rule(10, &["header:Authorization", "cookie:session"]))];
     assert_eq!(passing(&limits, "192.0.2.1", "Authorization: Bearer one\r\n"), 10);
     assert_eq!(passing(&limits, "192.0.2.1", "Authorization: Bearer one\r\nAuthorization: x\r\n"), 0);
+    for credentials in ["bearer one", "BEARER one", "Bearer   one"] {
+        let fields = format!("Authorization: {credentials}\r\n");
+        assert_eq!(passing(&limits, "192.0.2.1", &fields), 0, "{credentials}");
+    }
+    for credentials in ["Bearer One", "one", "One"] {
+        let fields = format!("Authorization: {credentials}\r\n");
+        assert_eq!(passing(&limits, "192.0.2.1", &fields), 10, "{credentials}");
+    }
     assert_eq!(passing(&limits, "192.0.2.1", "Cookie: session=abc\r\n"), 10);
     for cookie in ["session=%61bc", "session=\"abc\"", "session= abc", "session =abc", "a=1; session=ab%63 "]
     {
