@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use hostler_config::FairBy;
-use hostler_wire::Fields;
+use hostler_wire::{Fields, split_host};
 use percent_encoding::percent_decode;
 
 use super::crawler::{self, NamesOfNetworks};
@@ -156,7 +156,11 @@ fn header<'a>(fields: &'a Fields, name: &'a str) -> Option<Cow<'a, [u8]>> {
     let is_one_of = |names: &[&str]| names.iter().any(|one| one.eq_ignore_ascii_case(name));
     if lines.next().is_none() || is_one_of(&ONE_VALUE) {
         let value = Some(first).filter(|value| !value.is_empty())?;
-        return Some(if is_one_of(&CREDENTIALS) { credentials(value) } else { Cow::Borrowed(value) });
+        return Some(match value {
+            value if is_one_of(&CREDENTIALS) => credentials(value),
+            value if is_one_of(&["host"]) => host(value),
+            value => Cow::Borrowed(value),
+        });
     }
     let mut value = Vec::new();
     field_lines::join(fields, name, &mut value);
@@ -171,6 +175,12 @@ fn credentials(written: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned([&*scheme.to_ascii_lowercase(), b" ", rest.trim_ascii_start()].concat())
 }
 
+/// A host as routes compare it: without the port and the final dot, in any case of letters.
+fn host(written: &[u8]) -> Cow<'_, [u8]> {
+    let (name, _) = split_host(written);
+    Cow::Owned(name.strip_suffix(b".").unwrap_or(name).to_ascii_lowercase())
+}
+
 /// The value of a cookie as apps read it. Written in another way, it is the same key.
 fn cookie(written: &[u8]) -> Cow<'_, [u8]> {
     let inner = written.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
@@ -180,6 +190,8 @@ fn cookie(written: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use std::hash::DefaultHasher;
+
+    use hostler_wire::{Limits, RequestHead};
 
     use super::*;
 
@@ -194,5 +206,15 @@ mod tests {
         assert_eq!(key("X-Api-Key", "a"), key("x-api-key", "a"));
         assert_ne!(key("X-Api-Key", "a"), key("X-Api-Key", "A"));
         assert_ne!(key("X-Api-Key", "a"), key("X-Api-Keys", "a"));
+    }
+
+    #[test]
+    fn a_host_makes_the_same_key_however_it_is_written() {
+        let mut head = RequestHead::default();
+        for written in ["shop.example", "Shop.EXAMPLE", "shop.example.", "shop.example:8443"] {
+            let text = format!("GET / HTTP/1.1\r\nHost: {written}\r\n\r\n");
+            head.parse(text.as_bytes(), &Limits::default()).unwrap();
+            assert_eq!(header(&head.fields, "Host").as_deref(), Some(&b"shop.example"[..]), "{written}");
+        }
     }
 }
