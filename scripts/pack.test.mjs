@@ -94,6 +94,18 @@ describe('the installed command', () => {
     });
   }
 
+  for (const { name, command, becomes = false, skip } of ways) {
+    test(`says before the start if systemd will not hear the program: ${name}`, { skip }, () => {
+      // As systemd does it for the main process of a service of Type=notify.
+      const notified = ['-c', 'export SYSTEMD_EXEC_PID=$$ NOTIFY_SOCKET=/run/systemd/notify; exec "$@"', 'sh', ...command(), '--version'];
+      const { status, stdout, stderr } = spawnSync('sh', notified, { cwd: app, encoding: 'utf8' });
+      assert.equal(status, 0, stderr);
+      assert.match(stdout, /^hostler \d/);
+      const program = join(app, 'node_modules/@hostler', TARGET, 'bin/hostler');
+      assert.equal(stderr.includes('NotifyAccess=all') && stderr.includes(`ExecStart=${program} start\n`), !becomes, stderr);
+    });
+  }
+
   test('ends by the signal that ended the program, with Node 20', async () => {
     const { child } = await serve([process.execPath, 'node_modules/hostler/bin/hostler.js']);
     const { stdout } = must('ps', ['-o', 'pid=', '--ppid', String(child.pid)], app);

@@ -3,7 +3,7 @@
 'use strict';
 
 const { accessSync, constants } = require('node:fs');
-const { candidates, glibcVersion, missing, notExecutable, withoutSockets } = require('../lib/platform.js');
+const { candidates, glibcVersion, missing, notExecutable, withoutNotifications, withoutSockets } = require('../lib/platform.js');
 const { follow } = require('../lib/follow.js');
 
 const machine = { platform: process.platform, arch: process.arch, glibc: glibcVersion() };
@@ -38,7 +38,11 @@ function find(packages) {
 
 /** With execve() the program keeps this process id: signals, exit code and terminal are its own, and Node's memory is free again. */
 function become(path, args) {
-  if (typeof process.execve !== 'function') return follow(path, args);
+  if (typeof process.execve !== 'function') {
+    const { NOTIFY_SOCKET, SYSTEMD_EXEC_PID } = process.env;
+    if (NOTIFY_SOCKET && SYSTEMD_EXEC_PID === String(process.pid)) process.stderr.write(withoutNotifications(path));
+    return follow(path, args);
+  }
   // Node calls execve() experimental, and would say so before each start.
   process.removeAllListeners('warning');
   // The whole path as the first argument: `hostler upgrade` starts the program that is at this path then.

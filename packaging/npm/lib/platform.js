@@ -67,8 +67,18 @@ function withoutSockets(path) {
   ].join('\n');
 }
 
+/** The warning if systemd waits for notifications of the launcher, which stays as the parent of the program. */
+function withoutNotifications(path) {
+  return [
+    `hostler: with Node ${process.version} this launcher stays as the main process of the unit, and systemd takes notifications (Type=notify) of no other process.`,
+    'Without them systemd stops the service after TimeoutStartSec. Use Node 22.15 or newer, set NotifyAccess=all in the unit,',
+    `or start the program itself: ExecStart=${path} start`,
+    '',
+  ].join('\n');
+}
+
 function version() {
   return require('../package.json').version;
 }
 
-module.exports = { candidates, glibcVersion, missing, notExecutable, withoutSockets };
+module.exports = { candidates, glibcVersion, missing, notExecutable, withoutNotifications, withoutSockets };
