@@ -35,7 +35,8 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'hostler-pack-'));
   dist = join(folder, 'dist');
   app = join(folder, 'app');
-  must(process.execPath, ['scripts/pack.mjs', '--target', TARGET, '--binary', PROGRAM, '--out', dist], root, BUILT_BY_GITHUB);
+  // The strictest umask that is usual: a test below looks at the modes of the packed files.
+  must('sh', ['-c', 'umask 077; exec "$@"', 'sh', process.execPath, 'scripts/pack.mjs', '--target', TARGET, '--binary', PROGRAM, '--out', dist], root, BUILT_BY_GITHUB);
   await mkdir(app);
   await writeFile(join(app, 'server.js'), APP);
   await install(app, []);
@@ -247,6 +248,13 @@ test('the tar archive and the npm package have man pages and completions that wo
   assert.ok((await stat(join(app, 'node_modules/hostler/completions/_hostler'))).size > 1000);
   await hasPages(join(unpacked, 'share/doc/hostler'));
   await hasPages(join(app, 'node_modules/hostler'));
+});
+
+test('every user can read the files of the packages, also if they were packed with a strict umask', async () => {
+  const named = (ending) => readdir(dist).then((files) => join(dist, files.find((file) => file.endsWith(ending))));
+  const listed = [must('tar', ['--list', '--verbose', `--file=${await named('.tar.gz')}`], folder).stdout];
+  if (has('dpkg-deb')) listed.push(must('dpkg-deb', ['--contents', await named('.deb')], folder).stdout);
+  for (const line of listed.join('').trim().split('\n')) assert.match(line, /^(drwxr-xr-x|-rwxr-xr-x|-rw-r--r--) /);
 });
 
 test('the Debian package has the unit, the configuration file and the program', { skip: !has('dpkg-deb') }, async () => {

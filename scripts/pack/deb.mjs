@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { dirname, join } from 'node:path';
 import { mustRun, root } from '../steps.mjs';
+import { READABLE } from './tree.mjs';
 
 const SCRIPTS = ['postinst', 'prerm', 'postrm'];
 /** dpkg asks before it replaces these if the operator has changed them. */
@@ -35,8 +36,7 @@ export async function packDeb(target, { version, stage, dist, layOut }) {
     .replace('@GLIBC@', target.glibc)
     .replace('@SIZE@', String(Math.ceil(bytes / 1024)));
   writeFileSync(join(folder, 'DEBIAN/control'), control);
-  // umask of the caller must not decide who can read the folders.
-  await mustRun('find', [folder, '-type', 'd', '-exec', 'chmod', '0755', '{}', '+']);
+  await mustRun('chmod', ['-R', READABLE, folder]);
   await mustRun('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', folder, dist]);
 }
 

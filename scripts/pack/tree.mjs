@@ -67,8 +67,11 @@ export async function packTar(target, { program, debug, extras, version, stage, 
   if (debug) await tar(join(dist, `${name}-debug.tar.gz`), dirname(debug), 'hostler.debug');
 }
 
+/** For GNU tar and chmod. The umask of the caller must not decide who can read the files: an unpacked folder, such as bin, changes the mode of /usr/local/bin. */
+export const READABLE = 'u+rwX,go+rX,go-w';
+
 async function tar(archive, folder, name) {
-  await mustRun('tar', ['--create', '--gzip', '--owner=root:0', '--group=root:0', '--sort=name', `--file=${archive}`, `--directory=${folder}`, name]);
+  await mustRun('tar', ['--create', '--gzip', '--owner=root:0', '--group=root:0', `--mode=${READABLE}`, '--sort=name', `--file=${archive}`, `--directory=${folder}`, name]);
 }
 
 function ask(program, ...args) {
