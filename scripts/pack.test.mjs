@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -145,6 +145,24 @@ test('a program that may not be executed is named, and not called missing', asyn
   } finally {
     await chmod(program, 0o755);
   }
+});
+
+test('with pnpm, hostler upgrade finds the version that is installed then', async () => {
+  // The folders of pnpm: the version is in their names, and a link leads to the newest one.
+  const modules = join(folder, 'pnpm/node_modules');
+  const versions = ['0.1.0', '0.2.0'].map((version) => join(modules, `.pnpm/hostler@${version}/node_modules`));
+  for (const version of versions) {
+    await cp(join(root, 'packaging/npm'), join(version, 'hostler'), { recursive: true });
+    await mkdir(join(version, '@hostler', TARGET, 'bin'), { recursive: true });
+    await writeFile(join(version, '@hostler', TARGET, 'bin/hostler'), '#!/bin/sh\necho "$0"\n', { mode: 0o755 });
+  }
+  const [old, newest] = versions.map((version) => join(version, '@hostler', TARGET, 'bin/hostler'));
+  await symlink(join(versions[0], 'hostler'), join(modules, 'hostler'));
+  const path = must(process.execPath, ['node_modules/hostler/bin/hostler.js'], join(folder, 'pnpm')).stdout.trim();
+  assert.equal(await realpath(path), await realpath(old));
+  await rm(join(modules, 'hostler'));
+  await symlink(join(versions[1], 'hostler'), join(modules, 'hostler'));
+  assert.equal(await realpath(path), await realpath(newest));
 });
 
 test('a machine gets the packages that run there, the best first', () => {

@@ -2,7 +2,8 @@
 // The command `hostler` of the npm package: finds the program for this machine and becomes it. Knows nothing of what the program does.
 'use strict';
 
-const { accessSync, constants } = require('node:fs');
+const { accessSync, constants, realpathSync } = require('node:fs');
+const { dirname, join } = require('node:path');
 const { candidates, glibcVersion, missing, notExecutable, withoutNotifications, withoutSockets } = require('../lib/platform.js');
 const { follow } = require('../lib/follow.js');
 
@@ -28,12 +29,26 @@ function find(packages) {
       path = require.resolve(`${name}/bin/hostler`);
       // A failed execve() ends Node with a crash report, so the check comes first.
       accessSync(path, constants.X_OK);
-      return { program: path };
+      return { program: byLink(path, `${name}/bin/hostler`) };
     } catch (error) {
       if (error.code === 'EACCES') unusable ??= path;
     }
   }
   return { unusable };
+}
+
+/**
+ * The same program at a path without its version. pnpm has the version in the path, keeps old versions for days, and lets a link lead to the newest one:
+ * `hostler upgrade` would start the old program again.
+ */
+function byLink(path, file) {
+  const linked = `${dirname(process.argv[1])}/../../${file}`;
+  try {
+    // The system follows the link before it goes up (`..`). join() goes up first, which gives the path itself where there is no link.
+    return join(linked) !== path && realpathSync.native(linked) === path ? linked : path;
+  } catch {
+    return path;
+  }
 }
 
 /** With execve() the program keeps this process id: signals, exit code and terminal are its own, and Node's memory is free again. */
