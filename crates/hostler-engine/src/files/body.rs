@@ -172,7 +172,7 @@ mod tests {
         std::fs::write(named.path(), bytes).unwrap();
         let file = File::open(named.path()).unwrap();
         let about = file.metadata().unwrap();
-        let file = FileHandle::new(file, &about, Path::new("/"), named.path().into());
+        let file = FileHandle::new(file, &about, Path::new("/"), named.path().into(), Blocking::None);
         (named, file)
     }
 

@@ -8,7 +8,7 @@ use hostler_coding::Coding;
 use hostler_config::{StaticFiles, names_a_file};
 use rustix::io::Errno;
 
-use super::open::{Folder, Opened};
+use super::open::{Blocking, Folder, Opened};
 use super::request::FileRequest;
 use super::served::NotServed;
 use super::shared::FileHandle;
@@ -24,13 +24,13 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// The file, to read from it.
-    pub fn into_handle(self, folder: &Path) -> FileHandle {
+    /// The file, to read from it. `blocking`: how it was opened.
+    pub fn into_handle(self, folder: &Path, blocking: Blocking) -> FileHandle {
         let path = match self.coding {
             Some(coding) => compressed(&self.path, coding),
             None => self.path,
         };
-        FileHandle::new(self.file, &self.about, folder, path)
+        FileHandle::new(self.file, &self.about, folder, path, blocking)
     }
 }
 

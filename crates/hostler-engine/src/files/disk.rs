@@ -8,6 +8,11 @@ use crate::exchange::DiskThreads;
 /// Those of this process: half of what a thread of the data plane has.
 static THREADS: LazyLock<DiskThreads> = LazyLock::new(|| DiskThreads::new(256));
 
+/// These threads, for what waits without a time limit.
+pub(super) fn threads() -> DiskThreads {
+    THREADS.clone()
+}
+
 /// Acts on a blocking thread, and gives up after a minute.
 pub(super) async fn on_blocking_thread<T: Send + 'static>(
     act: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -116,7 +116,7 @@ fn begin(
     if let Some(body) = at_hand(&chosen.file, part.start, read) {
         return Ok(ServedFile { head, length, body: Box::new(body) });
     }
-    let file = chosen.into_handle(&settings.dir);
+    let file = chosen.into_handle(&settings.dir, blocking);
     let body = FileBody::begin(file, part.start, read, blocking).map_err(NotServed::Unreadable)?;
     Ok(ServedFile { head, length, body: Box::new(body) })
 }

@@ -10,7 +10,9 @@ use std::time::{Duration, SystemTime};
 
 use foldhash::HashMap;
 
+use super::disk;
 use super::open::{Blocking, Folder, Opened};
+use crate::exchange::DiskThreads;
 
 /// The files of this process.
 static OPEN: LazyLock<Arc<OpenFiles>> = LazyLock::new(|| OpenFiles::new(usize::MAX));
@@ -45,15 +47,27 @@ fn age_of(about: &Metadata) -> FileAge {
 pub(super) struct OpenFiles {
     files: Mutex<HashMap<FileId, Weak<OpenFile>>>,
     most: AtomicUsize,
+    /// They close files whose close may wait.
+    threads: DiskThreads,
 }
 
 impl OpenFiles {
     fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { files: Mutex::default(), most: most.into() })
+        Self::with_threads(most, disk::threads())
+    }
+
+    fn with_threads(most: usize, threads: DiskThreads) -> Arc<Self> {
+        Arc::new(Self { files: Mutex::default(), most: most.into(), threads })
     }
 
     /// Keeps a file open, or takes the descriptor that others have of it. None if too many others are open.
-    fn keep(self: &Arc<Self>, file: File, id: FileId, age: FileAge) -> Option<Arc<OpenFile>> {
+    fn keep(
+        self: &Arc<Self>,
+        file: File,
+        id: FileId,
+        age: FileAge,
+        blocking: Blocking,
+    ) -> Option<Arc<OpenFile>> {
         // Declared before the lock, because it may be the last one of its file, and its drop takes the lock.
         let known;
         let mut files = self.lock();
@@ -64,7 +78,7 @@ impl OpenFiles {
         if files.len() >= self.most.load(Ordering::Relaxed) {
             return None;
         }
-        let open = Arc::new(OpenFile { file, id, age, among: self.clone() });
+        let open = Arc::new(OpenFile { file: Some(file), id, age, blocking, among: self.clone() });
         files.insert(id, Arc::downgrade(&open));
         Some(open)
     }
@@ -76,18 +90,28 @@ impl OpenFiles {
 
 /// A file that is open for one or more answers.
 pub(super) struct OpenFile {
-    file: File,
+    /// None while it is dropped.
+    file: Option<File>,
     id: FileId,
     age: FileAge,
+    /// How it was opened. A file that was opened without a wait is on a local disk.
+    blocking: Blocking,
     among: Arc<OpenFiles>,
 }
 
 impl Drop for OpenFile {
+    /// On some network file systems (FUSE, SMB) a close waits for the server, so a blocking thread does it.
     fn drop(&mut self) {
         let mut files = self.among.lock();
         // In the meantime another answer may have opened it again.
         if files.get(&self.id).is_some_and(|open| open.strong_count() == 0) {
             files.remove(&self.id);
+        }
+        drop(files);
+        if self.blocking == Blocking::Any
+            && let Some(file) = self.file.take()
+        {
+            self.among.threads.release(file);
         }
     }
 }
@@ -109,14 +133,21 @@ pub(super) struct ClosedFile {
 }
 
 impl FileHandle {
-    /// Takes a file that was opened below `folder` as `path`.
-    pub fn new(file: File, about: &Metadata, folder: &Path, path: PathBuf) -> Self {
-        Self::among(&OPEN, file, about, folder, path)
+    /// Takes a file that was opened below `folder` as `path`. `blocking`: how it was opened.
+    pub fn new(file: File, about: &Metadata, folder: &Path, path: PathBuf, blocking: Blocking) -> Self {
+        Self::among(&OPEN, file, about, folder, path, blocking)
     }
 
-    fn among(open: &Arc<OpenFiles>, file: File, about: &Metadata, folder: &Path, path: PathBuf) -> Self {
+    fn among(
+        open: &Arc<OpenFiles>,
+        file: File,
+        about: &Metadata,
+        folder: &Path,
+        path: PathBuf,
+        blocking: Blocking,
+    ) -> Self {
         let (id, age) = (id_of(about), age_of(about));
-        match open.keep(file, id, age) {
+        match open.keep(file, id, age, blocking) {
             Some(file) => Self::Open(file),
             None => Self::Closed(Arc::new(ClosedFile { folder: folder.into(), path, id, age })),
         }
@@ -125,7 +156,7 @@ impl FileHandle {
     /// The file, if it is open.
     pub fn file(&self) -> Option<&File> {
         match self {
-            Self::Open(open) => Some(&open.file),
+            Self::Open(open) => open.file.as_ref(),
             Self::Closed(_) => None,
         }
     }
@@ -133,7 +164,7 @@ impl FileHandle {
     /// Reads from this position. May block. A file that ends too early is an error.
     pub fn read_exact_at(&self, place: &mut [u8], at: u64) -> io::Result<()> {
         match self {
-            Self::Open(open) => open.file.read_exact_at(place, at),
+            Self::Open(open) => open.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(place, at),
             Self::Closed(closed) => closed.open()?.read_exact_at(place, at),
         }
     }
@@ -152,12 +183,19 @@ impl ClosedFile {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::sync::mpsc;
+
+    use hostler_testkit::eventually;
+    use tokio::task::yield_now;
+
     use super::*;
 
     fn handle(open: &Arc<OpenFiles>, folder: &Path, name: &str) -> FileHandle {
         let file = File::open(folder.join(name)).unwrap();
         let about = file.metadata().unwrap();
-        FileHandle::among(open, file, &about, folder, name.into())
+        FileHandle::among(open, file, &about, folder, name.into(), Blocking::None)
     }
 
     #[test]
@@ -183,13 +221,38 @@ mod tests {
         assert!(handle(&open, folder.path(), "b").file().is_some(), "there is room again");
     }
 
+    #[tokio::test]
+    async fn a_file_that_was_not_opened_at_once_is_closed_on_a_blocking_thread() {
+        let threads = DiskThreads::new(1);
+        let open = OpenFiles::with_threads(9, threads.clone());
+        // A pipe shows when its other end is closed.
+        let (file, mut other_end) = std::io::pipe().unwrap();
+        let file = File::from(OwnedFd::from(file));
+        let file = open.keep(file, (0, 0), FileAge::Changed(0, 0), Blocking::Any).unwrap();
+        // The only blocking thread that it may use is busy.
+        let (end, ended) = mpsc::channel::<()>();
+        let _busy = tokio::spawn(threads.run(move || {
+            let _ = ended.recv();
+            Ok(())
+        }));
+        yield_now().await;
+        drop(file);
+        assert!(open.lock().is_empty());
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        assert!(other_end.write_all(b"x").is_ok(), "this thread has not closed it");
+        drop(end);
+        eventually("its close", async || other_end.write_all(b"x").is_err().then_some(())).await;
+    }
+
     #[test]
     fn a_file_with_the_inode_of_one_that_is_open_is_another_if_it_has_another_age() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), "a").unwrap();
         let (open, a) = (OpenFiles::new(9), || File::open(folder.path().join("a")).unwrap());
         let id = id_of(&a().metadata().unwrap());
-        let keep = |second| open.keep(a(), id, FileAge::Changed(second, 0)).unwrap();
+        let keep = |second| open.keep(a(), id, FileAge::Changed(second, 0), Blocking::None).unwrap();
         let old = keep(1);
         let new = keep(2);
         assert!(!Arc::ptr_eq(&old, &new));
