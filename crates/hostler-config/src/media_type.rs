@@ -17,8 +17,8 @@ const OTHERS: [(&str, &str); 8] = [
 ];
 
 /// Extensions of old formats that are also ends of domain names. In a path they are mostly that, as in `/users/jane@example.com`.
-const OF_DOMAINS: [&str; 13] =
-    ["com", "org", "me", "in", "au", "es", "fm", "ma", "ms", "sc", "st", "tk", "xyz"];
+const OF_DOMAINS: [&str; 17] =
+    ["com", "org", "me", "ai", "au", "es", "fm", "in", "ma", "mk", "ms", "pl", "sc", "st", "tk", "tr", "xyz"];
 
 /// The media type of a file with this name. None: it has no extension, or an unknown one.
 #[inline] // requests call it: Cargo.toml
@@ -68,6 +68,9 @@ mod tests {
             ("install.sh", true),
             ("a.b.PNG", true),
             ("jane@example.com", false),
+            ("jan@example.pl", false),
+            ("jale@example.com.tr", false),
+            ("example.ai", false),
             ("example.ORG", false),
             ("john.doe", false),
             ("com", false),
