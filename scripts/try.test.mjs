@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { follow } from './try/dockerfile.mjs';
-import { only, Skipped } from './try/steps.mjs';
+import { archiveOf, only, Skipped, VERSION } from './try/steps.mjs';
 import { root } from './steps.mjs';
 
 let folder;
@@ -68,6 +68,14 @@ test('a package that was not made skips its trial, and two versions of it are an
   assert.throws(() => only(dist, /\.deb$/), Skipped);
   for (const name of ['a_1.deb', 'a_2.deb']) writeFileSync(join(dist, name), '');
   assert.throws(() => only(dist, /\.deb$/), /has several: a_1\.deb, a_2\.deb/);
+});
+
+test('the packages of a candidate for a release are tried as those of a release', () => {
+  for (const version of ['0.2.0', '0.2.0-rc.1']) {
+    assert.match(`hostler ${version}\n`, VERSION);
+    assert.match(`hostler-${version}-linux-x64-musl.tar.gz`, archiveOf('linux-x64-musl'));
+    assert.doesNotMatch(`hostler-${version}-linux-x64-musl-debug.tar.gz`, archiveOf('linux-x64-musl'));
+  }
 });
 
 test('an unknown kind is refused with the kinds that exist', () => {

@@ -2,7 +2,7 @@
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { freshDebian, runIn, serveIn } from './root.mjs';
-import { expect, only, theNode } from './steps.mjs';
+import { archiveOf, expect, only, theNode, VERSION } from './steps.mjs';
 
 const SUITES = ['bullseye', 'bookworm'];
 const APP = "require('http').createServer((request, response) => response.end('served by the app')).listen(3000);";
@@ -22,10 +22,10 @@ export function tarTrials({ dist, folder, cpu }) {
     name: `tar archive, ${libc}`,
     run: async () => {
       const system = await freshDebian(SUITES.at(-1), join(folder, `tar-${libc}`));
-      const archive = only(dist, new RegExp(`^hostler-\\d[^-]*-linux-${cpu.npm}-${libc}\\.tar\\.gz$`));
+      const archive = only(dist, archiveOf(`linux-${cpu.npm}-${libc}`));
       copyFileSync(archive, join(system, 'tmp/hostler.tar.gz'));
       runIn(system, ['tar', '-xzf', '/tmp/hostler.tar.gz', '-C', '/usr/local', '--strip-components=1']);
-      expect('--version', runIn(system, ['hostler', '--version']), /^hostler \d+\.\d+\.\d+\n$/);
+      expect('--version', runIn(system, ['hostler', '--version']), VERSION);
       await serveApp(system);
     },
   }));
@@ -36,7 +36,7 @@ async function tryPackage(system, deb) {
   runIn(system, ['apt-get', 'update', '--quiet'], { online: true });
   const install = ['apt-get', 'install', '--yes', '--no-install-recommends', `/tmp/${basename(deb)}`];
   runIn(system, install, { online: true });
-  expect('--version', runIn(system, ['hostler', '--version']), /^hostler \d+\.\d+\.\d+\n$/);
+  expect('--version', runIn(system, ['hostler', '--version']), VERSION);
   expect('check', runIn(system, ['hostler', 'check', '-c', CONFIG], { user: 'hostler:hostler' }), /hostler\.toml/);
   expect('dpkg --verify', runIn(system, ['dpkg', '--verify', 'hostler']), /^$/);
   const files = runIn(system, ['dpkg', '--listfiles', 'hostler']);

@@ -5,7 +5,7 @@ import { root } from '../steps.mjs';
 import { debianWithNode } from './debian.mjs';
 import { follow } from './dockerfile.mjs';
 import { freshDebian, runIn, serveIn } from './root.mjs';
-import { expect, only } from './steps.mjs';
+import { archiveOf, expect, only, VERSION } from './steps.mjs';
 
 const DOCKERFILES = join(root, 'packaging/docker');
 const CONFIG = '[server]\nlisten = ":8080"\nadmin = "127.0.0.1:8081"\n\n[[routes]]\nmatch = "*"\nrespond = "from the image\\n"\n';
@@ -24,18 +24,18 @@ export function imageTrials({ dist, folder, cpu, version }) {
     return {};
   };
   const build = async () => {
-    only(dist, new RegExp(`^hostler-\\d[^-]*-linux-${cpu.npm}-musl\\.tar\\.gz$`));
+    only(dist, archiveOf(`linux-${cpu.npm}-musl`));
     const args = { VERSION: version, TARGETARCH: cpu.debian };
     return follow(join(DOCKERFILES, 'Dockerfile'), { context: dist, folder: join(folder, 'image-hostler'), bases, args });
   };
   return [
     { name: 'image of Hostler (scratch)', run: async () => tryImage(await (hostler = build())) },
-    { name: 'image of an app', run: async () => tryApp({ folder, bases }) },
+    { name: 'image of an app', run: async () => tryApp({ folder, bases, version }) },
   ];
 }
 
 async function tryImage(image) {
-  expect('--version', runIn(image.folder, [...image.entrypoint, '--version'], { user: image.user }), /^hostler \d+\.\d+\.\d+\n$/);
+  expect('--version', runIn(image.folder, [...image.entrypoint, '--version'], { user: image.user }), VERSION);
   expect('the user', image.user, /^65532:65532$/);
   writeFileSync(join(image.folder, 'etc/hostler/hostler.toml'), CONFIG);
   const service = await serveIn(image.folder, [...image.entrypoint, ...image.cmd], { port: 8080, user: image.user });
@@ -43,7 +43,7 @@ async function tryImage(image) {
   await service.stop();
 }
 
-async function tryApp({ folder, bases }) {
+async function tryApp({ folder, bases, version }) {
   const app = join(folder, 'app');
   mkdirSync(app, { recursive: true });
   writeFileSync(join(app, 'server.js'), APP);
@@ -51,7 +51,8 @@ async function tryApp({ folder, bases }) {
   const about = { name: 'app', version: '1.0.0', private: true };
   writeFileSync(join(app, 'package.json'), JSON.stringify(about));
   writeFileSync(join(app, 'package-lock.json'), JSON.stringify({ ...about, lockfileVersion: 3, packages: { '': about } }));
-  const image = await follow(join(DOCKERFILES, 'app.Dockerfile'), { context: app, folder: join(folder, 'image-app'), bases });
+  const args = { HOSTLER: `hostler:${version}` };
+  const image = await follow(join(DOCKERFILES, 'app.Dockerfile'), { context: app, folder: join(folder, 'image-app'), bases, args });
   const { env, user, workdir } = image;
   const service = await serveIn(image.folder, image.cmd, { port: 8080, user, env, folder: workdir });
   expect('answer of the app', service.get('/'), /^served as 1000$/);

@@ -8,6 +8,14 @@ export function expect(what, seen, pattern) {
   if (!pattern.test(seen)) throw new Error(`${what}: expected ${pattern}, got:\n${seen}`);
 }
 
+/** What `hostler --version` prints, also that of a candidate for a release (0.2.0-rc.1). */
+export const VERSION = /^hostler \d+\.\d+\.\d+(?:-[\w.]+)?\n$/;
+
+/** The archive for a target, of any version, without the one that has the debug information. */
+export function archiveOf(target) {
+  return new RegExp(`^hostler-\\d[^-]*(?:-[\\w.]+)?-${target}\\.tar\\.gz$`);
+}
+
 /** The reason why a trial cannot run on this machine. */
 export class Skipped extends Error {}
 
