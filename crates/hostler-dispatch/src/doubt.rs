@@ -129,6 +129,17 @@ impl<E> Roster<E> {
         }
     }
 
+    /// A connection to the member was made. That ends a doubt which is about connections alone: the response may take long, and the other
+    /// requests must not wait for it. A member at which requests have timed out must respond.
+    pub fn connected(&mut self, id: MemberId, now: Instant) {
+        self.edit(id, |state| {
+            if state.late == 0 && state.ejections == 0 && !state.is_ejected(now) {
+                state.member.failures.store(0, Ordering::Relaxed);
+                (state.ejected_until, state.out_of_reach, state.on_trial) = (None, false, false);
+            }
+        });
+    }
+
     /// The member answered, so it is not in doubt any more. Returns true if this ends an ejection.
     pub fn reached(&mut self, id: MemberId) -> bool {
         let reached = |state: &mut MemberState<E>| {

@@ -157,6 +157,14 @@ impl<E> Lease<E> {
         self.grant.member.dismissal()
     }
 
+    /// A connection to the member was made for this request. If only connections had failed before, the member gets more requests from now
+    /// on. Takes no lock unless the member was in doubt.
+    pub fn connected(&self) {
+        if self.grant.trial {
+            self.shared.connected(self.grant.member.id);
+        }
+    }
+
     /// The member answered: its earlier failures no longer count. Takes no lock if there were none. Returns true if this ends an ejection.
     pub fn reached(&self) -> bool {
         self.grant.answered();

@@ -221,6 +221,11 @@ impl<E> PoolInner<E> {
         self.lock().roster.is_alone(id, is_stream, now, long)
     }
 
+    /// A connection to the member was made.
+    pub fn connected(&self, id: MemberId) {
+        self.change(|state, now| state.roster.connected(id, now));
+    }
+
     /// The member answered. Returns true if this ends an ejection.
     pub fn reached(&self, member: &Member<E>) -> bool {
         let (was_ejected, is_unhealthy) = self.change(|state, _| {

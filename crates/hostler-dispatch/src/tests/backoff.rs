@@ -100,6 +100,30 @@ async fn after_its_ejection_a_member_gets_one_request_before_it_gets_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_to_a_member_ends_its_trial_unless_requests_have_timed_out_there() {
+    for has_timed_out in [false, true] {
+        let pool = pool(9);
+        let _member = pool.join("a", 4);
+        let failed = lease(&pool);
+        if has_timed_out {
+            assert_eq!(failed.strike(), None);
+        }
+        failed.end(LeaseEnding::Unreachable);
+        let mut requests: Vec<_> = (0..3).map(|_| waiting(&pool)).collect();
+        pass(SECOND).await;
+        let trial = requests[0].lease();
+        requests[1].assert_waits();
+        trial.connected();
+        if has_timed_out {
+            requests[1].assert_waits();
+            trial.reached();
+        }
+        let _second = requests[1].lease();
+        let _third = requests[2].lease();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_trial_request_without_a_result_lets_the_next_request_try() {
     let pool = pool(9);
     let _member = pool.join("a", 4);

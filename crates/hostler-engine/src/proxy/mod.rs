@@ -8,6 +8,7 @@ mod call_box;
 mod call_ending;
 mod call_settings;
 mod checked;
+mod connecting;
 mod connector;
 mod descriptors;
 mod ending;
@@ -70,6 +71,7 @@ pub use request::{MOVED, goes_on, writes};
 pub use second_try::{FirstHead, SecondTry};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
+use connecting::note_connected;
 use ending::end_lease;
 
 /// How often a request looks whether a descriptor for its connection is free.
@@ -254,13 +256,15 @@ async fn connect(
         return Ok(idle);
     }
     let mut connecting = pin!(lease.connector.connect(MemberProtocol::Http1, settings.connect_timeout));
-    poll_fn(|cx| {
+    let connected = poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
             return Poll::Ready(connected.map(|stream| Box::new(MemberConnection::new(stream))));
         }
         exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
-    })
-    .await
+    });
+    let connection = connected.await?;
+    note_connected(lease);
+    Ok(connection)
 }
 
 /// True if the member has not got the request, and another one can get it whole. In TLS 1.3 a member rejects our certificate after the

@@ -55,6 +55,24 @@ async fn a_request_waits_for_a_member_that_comes_back() {
 }
 
 #[tokio::test]
+async fn requests_at_a_member_that_comes_back_do_not_wait_for_its_first_answer() {
+    let plan = site("pools.app.queue.timeout = '60s'");
+    let path = plan.folder().join("app.sock");
+    let site = plan.with_member("app", &format!("unix:{}", path.display())).start().await;
+    let mut clients = [site.begin("/1").await, site.begin("/2").await, site.begin("/3").await];
+    eventually("an attempt", async || {
+        (site.pool("app").await["counters"]["member_failures"].as_u64()? > 0).then_some(())
+    })
+    .await;
+    let app = upstream().holds_requests().on_unix(&path).start().await;
+    app.has_seen(3).await;
+    app.release_all();
+    for (client, target) in clients.iter_mut().zip(["/1", "/2", "/3"]) {
+        client.answer().await.assert_ok(target);
+    }
+}
+
+#[tokio::test]
 async fn the_log_has_the_time_of_the_tries_that_failed() {
     let app = upstream()
         .in_turn([vec![Step::Hold, Step::Close], [vec![Step::Hold], ok("ok")].concat()])

@@ -19,6 +19,7 @@ use connection::{AT_ONCE, BodyNeed, StreamPermit};
 use member_io::{Heard, MemberIo, SilentEnd};
 pub(super) use stream::{Fault, KeptBody, MemberStream};
 
+use super::connecting::note_connected;
 use super::upload::Upload;
 use super::{Call, CallBox, CallSettings, Endpoint, Failure, request};
 use crate::exchange::{Body, Downstream, Exchange, is_grpc};
@@ -104,6 +105,9 @@ async fn permit(
     });
     let outcome = outcome.await;
     exchange.awaits();
+    if outcome.is_ok() {
+        note_connected(lease);
+    }
     outcome
 }
 
