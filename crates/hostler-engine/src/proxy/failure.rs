@@ -94,10 +94,11 @@ impl Failure {
         error.get_ref().is_some_and(|inner| inner.is::<Undecided>())
     }
 
-    /// A timeout while Hostler connected. A further attempt would time out as well: the member is gone or overloaded.
+    /// A timeout while Hostler connected, which the member has caused. A further attempt would time out as well: the member is gone or
+    /// overloaded.
     pub(super) fn was_silence(&self) -> bool {
         match self {
-            Self::Unreachable(error) => error.kind() == io::ErrorKind::TimedOut,
+            Self::Unreachable(error) => error.kind() == io::ErrorKind::TimedOut && !self.leaves_open(),
             Self::Tls(TlsFault::Handshake, why) => why == LATE_HANDSHAKE,
             _ => false,
         }

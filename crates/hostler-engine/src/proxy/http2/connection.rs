@@ -431,6 +431,16 @@ mod tests {
         assert_eq!((all.open().len(), lock(&member.members).len()), (3, 4));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_waits_in_vain_for_the_connection_of_another_is_no_silence_of_the_member() {
+        let (connector, all) = (Connector::from(simulated_address(0)), Http2Connections::new(None));
+        let _turn = all.turn.acquire().await.unwrap();
+        let time_limit = Duration::from_secs(5);
+        let waited = all.permit(&connector, &Limits::default(), time_limit, BodyNeed::Nothing).await;
+        let Err(failure) = waited else { panic!("no connection is made") };
+        assert!(failure.leaves_open() && !failure.was_silence(), "{failure}");
+    }
+
     #[tokio::test]
     async fn a_connection_has_no_more_streams_than_its_window_has_room_for() {
         let (connector, all) = (member().await, Http2Connections::new(None));
