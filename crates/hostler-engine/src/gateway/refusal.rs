@@ -107,7 +107,7 @@ pub enum Refusal {
     ClientLeft,
     /// No member could be connected to before the deadline.
     Unreachable(std::io::Error),
-    /// There was no file descriptor for a connection to a member in `connect_timeout`.
+    /// There was no file descriptor, or no local port, for a connection to a member in `connect_timeout`.
     NoDescriptor(Errno),
     /// TLS failed with every member that was tried before the deadline.
     MemberTls(TlsFault, String),

@@ -141,7 +141,13 @@ impl Connector {
                 addresses
             }
         };
-        opened_by(until, Stream::connect_to(addresses)).await
+        let is_ipv6 = addresses.iter().any(SocketAddr::is_ipv6);
+        let opened = opened_by(until, Stream::connect_to(addresses)).await;
+        opened.map_err(|error| match error.kind() {
+            // Over IPv4 no local port is free. Over IPv6 the machine mostly has no address of its own: then the member cannot be reached.
+            kind @ io::ErrorKind::AddrNotAvailable if is_ipv6 => io::Error::new(kind, error),
+            _ => error,
+        })
     }
 
     /// A name may resolve to another address at any time, so only the connected peer shows where it leads.

@@ -15,8 +15,8 @@ pub enum Failure {
     /// No connection could be made. The request was never sent.
     #[error("could not connect: {0}")]
     Unreachable(std::io::Error),
-    /// This process, or the machine, has no file descriptor left for a connection. The request was never sent.
-    #[error("no free file descriptor for a connection: {0}")]
+    /// This process, or the machine, has no file descriptor or no local port left for a connection. The request was never sent.
+    #[error("no room for a connection: {0}")]
     NoDescriptor(Errno),
     /// TLS failed. The request was never sent.
     #[error("{0}: {1}")]
@@ -68,7 +68,7 @@ impl Failure {
     /// Why a connection could not be made.
     pub(super) fn to_connect(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
-            Some(errno @ (Errno::MFILE | Errno::NFILE)) => Self::NoDescriptor(errno),
+            Some(errno @ (Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL)) => Self::NoDescriptor(errno),
             _ => Self::Unreachable(error),
         }
     }
@@ -104,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// No connection was tried, because Hostler had no file descriptor. The failure says nothing about the member.
+    /// No connection was tried, because Hostler had no file descriptor or no local port. The failure says nothing about the member.
     pub fn is_by_hostler(&self) -> bool {
         matches!(self, Self::NoDescriptor(_))
     }

@@ -221,14 +221,13 @@ async fn on_new_connection<D: Downstream>(
     }
 }
 
-/// Waits until a descriptor for a new connection is free, for `connect_timeout` at most. Returns an idle connection if there is one earlier.
+/// Waits until a descriptor for a new connection is free. Returns an idle connection if there is one earlier.
 async fn wait_for_descriptor(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
-    settings: &CallSettings,
+    until: Instant,
     thread: usize,
 ) -> Result<Option<Box<MemberConnection>>, Failure> {
-    let until = Instant::now() + settings.connect_timeout;
     while !descriptors::has_room() {
         if exchange.deadline.is_due() {
             return Err(Failure::TimedOut);
@@ -245,16 +244,37 @@ async fn wait_for_descriptor(
     Ok(None)
 }
 
-/// Connects within `connect_timeout` and the request's own deadline. Only the first counts against the member.
+/// Connects. While Hostler has no descriptor or no local port for that, waits for one or for an idle connection, for `connect_timeout` at
+/// most.
 async fn connect(
     lease: &Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
     thread: usize,
 ) -> Result<Box<MemberConnection>, Failure> {
-    if let Some(idle) = wait_for_descriptor(lease, exchange, settings, thread).await? {
-        return Ok(idle);
+    let until = Instant::now() + settings.connect_timeout;
+    loop {
+        if let Some(idle) = wait_for_descriptor(lease, exchange, until, thread).await? {
+            return Ok(idle);
+        }
+        match connect_once(lease, exchange, settings).await {
+            Err(Failure::NoDescriptor(_)) if !exchange.deadline.is_due() && Instant::now() < until => {
+                sleep(PAUSE).await;
+            }
+            connected => return connected,
+        }
+        if let Some(idle) = lease.checkout(thread, is_repeatable(exchange), Instant::now()) {
+            return Ok(idle);
+        }
     }
+}
+
+/// Connects within `connect_timeout` and the request's own deadline. Only the first counts against the member.
+async fn connect_once(
+    lease: &Lease<Endpoint>,
+    exchange: &Exchange,
+    settings: &CallSettings,
+) -> Result<Box<MemberConnection>, Failure> {
     let mut connecting = pin!(lease.connector.connect(MemberProtocol::Http1, settings.connect_timeout));
     let connected = poll_fn(|cx| {
         if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {

@@ -54,7 +54,10 @@ pub(super) fn error(failure: &Failure, member: &str, compat: bool) -> String {
     let what = match failure {
         Failure::Unreachable(error) if compat => format!("dial tcp {member}: {}", dial_error(error)),
         Failure::Unreachable(error) => cause(error),
-        Failure::NoDescriptor(_) => "too many open files".into(),
+        Failure::NoDescriptor(errno) => match io::Error::from(*errno).kind() {
+            ErrorKind::AddrNotAvailable => "cannot assign requested address".into(),
+            _ => "too many open files".into(),
+        },
         Failure::Tls(fault, detail) if compat => format!("{fault}: {detail}"),
         Failure::Tls(fault, _) => fault.to_string(),
         Failure::Unanswered(CallError::Io(error)) | Failure::Broken(CallError::Io(error)) => {

@@ -272,8 +272,8 @@ rows! {
         "Hostler has `server.max_connections` client connections. With TLS, it closes the new one without a response.",
         "Raise `server.max_connections` and the limit of open files (`ulimit -n`).";
     NO_DESCRIPTOR: later("no_descriptor"), Overload,
-        "Hostler had no free file descriptor for a connection to a worker or member in `connect_timeout`. A part of the descriptors is kept for clients and files.",
-        "Raise the limit of open files: `ulimit -n`, or `LimitNOFILE` of the systemd unit. Fewer slots (`concurrency`) need fewer connections.";
+        "Hostler had no free file descriptor, or no free local port, for a connection to a worker or member in `connect_timeout`. A part of the descriptors is kept for clients and files.",
+        "Raise the limit of open files: `ulimit -n`, or `LimitNOFILE` of the systemd unit. If `detail` in the access log says `Cannot assign requested address`, raise `net.ipv4.ip_local_port_range`. Fewer slots (`concurrency`) need fewer connections.";
     REQUEST_MEMORY: later("request_memory").closed().without_fallback(), Overload,
         "`server.request_memory` has no room for the header fields of an HTTP/2 request, if they take more than 8 KiB, or for the body of a request to a `geo` or `postal` route.",
         "Raise `server.request_memory`.";

@@ -6,6 +6,7 @@ mod client;
 mod http2_again;
 mod kept;
 mod left;
+mod ports;
 mod race;
 mod slow_ends;
 mod who_pays;
@@ -31,6 +32,8 @@ pub enum Dialled {
     Refused,
     /// This process has no file descriptor left.
     NoDescriptor,
+    /// All local ports are in use.
+    NoPort,
     /// Nothing answers.
     Silent,
     /// The connection is made after this long.
@@ -73,6 +76,7 @@ impl AtMember {
         match self.0.dial() {
             Dialled::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
             Dialled::NoDescriptor => Err(rustix::io::Errno::MFILE.into()),
+            Dialled::NoPort => Err(rustix::io::Errno::ADDRNOTAVAIL.into()),
             Dialled::Silent => pending().await,
             Dialled::Accepted(stream, after) => {
                 if !after.is_zero() {
