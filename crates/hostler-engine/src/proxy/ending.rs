@@ -287,9 +287,12 @@ impl CallRemains {
     }
 }
 
+/// Why there is no answer, and the lease. None: its member still works on the request, or Hostler still connects to it.
+pub(super) type FailedStart = (Failure, Option<Lease<Endpoint>>);
+
 /// Ends the lease of a call without an answer, if it came back. A worker that has closed the connection is probably dying, so other workers
 /// are tried first.
-pub(super) fn end_lease((failure, lease): (Failure, Option<Lease<Endpoint>>)) -> Failure {
+pub(super) fn end_lease((failure, lease): FailedStart) -> Failure {
     // Dropped, it returns a slot that was not used.
     let Some(lease) = lease.filter(|_| !failure.is_by_hostler()) else { return failure };
     let how = match &failure {

@@ -33,7 +33,6 @@ mod tunnel;
 mod upload;
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -71,8 +70,8 @@ pub use request::{MOVED, goes_on, writes};
 pub use second_try::{FirstHead, SecondTry};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 
-use connecting::note_connected;
-use ending::end_lease;
+use connecting::{go_on, note_connected};
+use ending::{FailedStart, end_lease};
 
 /// How often a request looks whether a descriptor for its connection is free.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -155,12 +154,12 @@ async fn begin_call(
     let granted = lease.since();
     let kept = if is_first { lease.checkout(thread, true, granted) } else { None };
     let is_kept = kept.is_some();
-    let (connection, now) = match kept {
-        Some(idle) => (idle, granted),
-        None => match connect(&lease, exchange, settings, thread).await {
-            Ok(connection) => (connection, Instant::now()),
-            Err(failure) => return Err(end_lease((failure, Some(lease)))),
-        },
+    let (lease, connection, now) = match kept {
+        Some(idle) => (lease, idle, granted),
+        None => {
+            let (lease, connection) = connect(lease, exchange, settings, thread).await.map_err(end_lease)?;
+            (lease, connection, Instant::now())
+        }
     };
     Ok((CallBox::new(Call::begin(exchange, lease, connection, settings, thread, now)), is_kept))
 }
@@ -201,23 +200,23 @@ async fn on_new_connection<D: Downstream>(
 ) -> Result<CallBox, Failure> {
     let began = Instant::now();
     exchange.prepares();
-    let connected = connect(&lease, exchange, settings, thread).await;
+    let connected = connect(lease, exchange, settings, thread).await;
     exchange.timings.connecting += began.elapsed();
     exchange.awaits();
     match connected {
-        Ok(connection) => {
+        Ok((lease, connection)) => {
             look_for_http2(&lease, settings);
             let call =
                 CallBox::new(Call::begin(exchange, lease, connection, settings, thread, Instant::now()));
             call.head(exchange, client).await.map_err(end_lease)
         }
         // The member speaks only HTTP/2. `Upgrade` may be ignored (RFC 9110 section 7.8), so the request goes to it as an ordinary one.
-        Err(Failure::NotExpressible) => {
+        Err((Failure::NotExpressible, Some(lease))) => {
             exchange.offer = None;
             lease.connector.note_http2(true);
             http2::forward(exchange, client, lease, settings, thread).await.map_err(end_lease)
         }
-        Err(failure) => Err(end_lease((failure, Some(lease)))),
+        Err(failed) => Err(end_lease(failed)),
     }
 }
 
@@ -247,44 +246,58 @@ async fn wait_for_descriptor(
 /// Connects. While Hostler has no descriptor or no local port for that, waits for one or for an idle connection, for `connect_timeout` at
 /// most.
 async fn connect(
-    lease: &Lease<Endpoint>,
+    mut lease: Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
     thread: usize,
-) -> Result<Box<MemberConnection>, Failure> {
+) -> Result<(Lease<Endpoint>, Box<MemberConnection>), FailedStart> {
     let until = Instant::now() + settings.connect_timeout;
     loop {
-        if let Some(idle) = wait_for_descriptor(lease, exchange, until, thread).await? {
-            return Ok(idle);
+        match wait_for_descriptor(&lease, exchange, until, thread).await {
+            Ok(None) => {}
+            Ok(Some(idle)) => return Ok((lease, idle)),
+            Err(failure) => return Err((failure, Some(lease))),
         }
         match connect_once(lease, exchange, settings).await {
-            Err(Failure::NoDescriptor(_)) if !exchange.deadline.is_due() && Instant::now() < until => {
-                sleep(PAUSE).await;
+            Err((Failure::NoDescriptor(_), Some(again)))
+                if !exchange.deadline.is_due() && Instant::now() < until =>
+            {
+                lease = again;
             }
             connected => return connected,
         }
+        sleep(PAUSE).await;
         if let Some(idle) = lease.checkout(thread, is_repeatable(exchange), Instant::now()) {
-            return Ok(idle);
+            return Ok((lease, idle));
         }
     }
 }
 
-/// Connects within `connect_timeout` and the request's own deadline. Only the first counts against the member.
+/// Connects within `connect_timeout` and the request's own deadline. Only the first counts against the member, so the attempt goes on after
+/// the second.
 async fn connect_once(
-    lease: &Lease<Endpoint>,
+    lease: Lease<Endpoint>,
     exchange: &Exchange,
     settings: &CallSettings,
-) -> Result<Box<MemberConnection>, Failure> {
-    let mut connecting = pin!(lease.connector.connect(MemberProtocol::Http1, settings.connect_timeout));
-    let connected = poll_fn(|cx| {
-        if let Poll::Ready(connected) = connecting.as_mut().poll(cx) {
-            return Poll::Ready(connected.map(|stream| Box::new(MemberConnection::new(stream))));
-        }
-        exchange.deadline.poll_due(cx).map(|()| Err(Failure::TimedOut))
+) -> Result<(Lease<Endpoint>, Box<MemberConnection>), FailedStart> {
+    let (connector, time_limit) = (lease.connector.clone(), settings.connect_timeout);
+    let mut attempt = Box::pin(async move { connector.connect(MemberProtocol::Http1, time_limit).await });
+    let connected = poll_fn(|cx| match attempt.as_mut().poll(cx) {
+        Poll::Ready(connected) => Poll::Ready(Some(connected)),
+        Poll::Pending => exchange.deadline.poll_due(cx).map(|()| None),
     });
-    let connection = connected.await?;
-    note_connected(lease);
-    Ok(connection)
+    let connected = connected.await;
+    match connected {
+        Some(Ok(stream)) => {
+            note_connected(&lease);
+            Ok((lease, Box::new(MemberConnection::new(stream))))
+        }
+        Some(Err(failure)) => Err((failure, Some(lease))),
+        None => {
+            go_on(lease, attempt);
+            Err((Failure::TimedOut, None))
+        }
+    }
 }
 
 /// True if the member has not got the request, and another one can get it whole. In TLS 1.3 a member rejects our certificate after the

@@ -19,9 +19,10 @@ use connection::{AT_ONCE, BodyNeed, StreamPermit};
 use member_io::{Heard, MemberIo, SilentEnd};
 pub(super) use stream::{Fault, KeptBody, MemberStream};
 
-use super::connecting::note_connected;
+use super::connecting::{go_on, note_connected};
+use super::ending::FailedStart;
 use super::upload::Upload;
-use super::{Call, CallBox, CallSettings, Endpoint, Failure, request};
+use super::{Call, CallBox, CallSettings, Endpoint, Failure, MemberProtocol, request};
 use crate::exchange::{Body, Downstream, Exchange, is_grpc};
 
 /// Sends the request to the leased member and waits for the head of the answer. After a failure the lease comes back, unless it belongs to a
@@ -37,7 +38,7 @@ pub(super) async fn forward<D: Downstream>(
     loop {
         let permit = match permit(&lease, exchange, settings, thread).await {
             Ok(permit) => permit,
-            Err(failure) => return Err((failure, Some(lease))),
+            Err(failure) => return Err(without_permit(failure, lease, settings)),
         };
         let outcome = match begin(exchange, lease, permit, settings, thread) {
             Ok(call) => call.head(exchange, client).await,
@@ -63,7 +64,7 @@ pub(super) async fn begin_call(
 ) -> Result<CallBox, FailedStart> {
     match permit(&lease, exchange, settings, thread).await {
         Ok(permit) => begin(exchange, lease, permit, settings, thread).map_err(|failed| *failed),
-        Err(failure) => Err((failure, Some(lease))),
+        Err(failure) => Err(without_permit(failure, lease, settings)),
     }
 }
 
@@ -119,8 +120,15 @@ fn body_need(exchange: &Exchange) -> BodyNeed {
     }
 }
 
-/// Why there is no answer, and the lease.
-type FailedStart = (Failure, Option<Lease<Endpoint>>);
+/// Why a request has no room on a connection, and the lease. If only the time of the request is over, Hostler goes on to connect.
+fn without_permit(failure: Failure, lease: Lease<Endpoint>, settings: &CallSettings) -> FailedStart {
+    if !matches!(failure, Failure::TimedOut) {
+        return (failure, Some(lease));
+    }
+    let (connector, time_limit) = (lease.connector.clone(), settings.connect_timeout);
+    go_on(lease, async move { connector.connect(MemberProtocol::Http2, time_limit).await });
+    (failure, None)
+}
 
 fn begin(
     exchange: &Exchange,

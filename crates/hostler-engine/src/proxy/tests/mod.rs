@@ -9,6 +9,7 @@ mod left;
 mod ports;
 mod race;
 mod slow_ends;
+mod unconnected;
 mod who_pays;
 mod wire;
 
