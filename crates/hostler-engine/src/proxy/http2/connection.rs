@@ -37,6 +37,8 @@ const REMEMBERED_RESETS: usize = 1000;
 /// The most tasks that open connections at a time for bodies that need one of their own. With fewer, many uploads at once would wait for
 /// each other. With more, each of many short bodies would get a new connection, although a connection becomes free in the meantime.
 const OWN_TURNS: usize = 8;
+/// How long the other requests wait for the settings of a member, which say how many streams it takes. It would refuse those over its limit.
+const SETTINGS_TIME: Duration = Duration::from_secs(1);
 /// The time limit for the end of a connection after its last use. The `h2` crate first sends what waits, and a member that reads nothing
 /// never takes it.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
@@ -117,6 +119,7 @@ impl Http2Connections {
             let late = || Failure::Unreachable(Failure::undecided(std::io::ErrorKind::TimedOut.into()));
             return self.share(need).ok_or_else(late);
         };
+        self.wait_for_settings(until).await;
         if let Some(permit) = self.find(need) {
             return Ok(permit);
         }
@@ -151,6 +154,15 @@ impl Http2Connections {
         let permit = http2_connection.take(need);
         self.open().push(http2_connection);
         Ok(permit)
+    }
+
+    /// Waits for the settings of a connection that was opened just now.
+    async fn wait_for_settings(&self, until: Instant) {
+        let unknown = self.open().iter().find(|open| !open.is_known()).map(|open| open.heard.clone());
+        if let Some(heard) = unknown {
+            // Without them the connection is used as if the member had no limit.
+            let _ = timeout_at(until.min(Instant::now() + SETTINGS_TIME), heard.begins()).await;
+        }
     }
 
     /// Room on an open connection.
@@ -197,7 +209,15 @@ impl Http2Connection {
         is_open && (self.most_streams(max_age) > 0 || lock(&self.load).streams > 0)
     }
 
+    /// Whether the settings of the member have come, or are not waited for any more.
+    fn is_known(&self) -> bool {
+        self.heard.count() > 0 || self.opened.elapsed() >= SETTINGS_TIME
+    }
+
     fn has_room(&self, max_age: Option<Duration>, need: BodyNeed) -> bool {
+        if !self.is_known() {
+            return false;
+        }
         // It takes a lock of the connection, which most requests do not need.
         let window = if need == BodyNeed::Nothing { 0 } else { self.requests.current_unassigned_capacity() };
         let load = lock(&self.load);

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use hostler_wire::Stream;
 use rustls::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Why TLS has ended before the member had sent a byte. In TLS 1.3 our handshake ends before the member has checked our certificate. Empty after
@@ -39,6 +40,8 @@ pub(super) struct Heard(Arc<HeardState>);
 #[derive(Default)]
 struct HeardState {
     count: AtomicU64,
+    /// The first read has ended.
+    begun: Notify,
     takes_no_more: AtomicBool,
     /// When the first call began that was given up without a sign of the member, and the count at that time.
     given_up: Mutex<Option<(u64, Instant)>>,
@@ -47,6 +50,14 @@ struct HeardState {
 impl Heard {
     pub fn count(&self) -> u64 {
         self.0.count.load(Ordering::Relaxed)
+    }
+
+    /// Waits until something has come, which begins with the settings of the member, or until the connection ends without that.
+    pub async fn begins(&self) {
+        let begun = self.0.begun.notified();
+        if self.count() == 0 {
+            begun.await;
+        }
     }
 
     /// A call that began at this time is given up, and nothing has come since. Returns when the first such call began after something had come:
@@ -118,6 +129,9 @@ impl AsyncRead for MemberIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let (this, before) = (self.get_mut(), buf.filled().len());
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
+        if read.is_ready() && this.heard.count() == 0 {
+            this.heard.0.begun.notify_waiters();
+        }
         match &read {
             Poll::Ready(Err(error)) if this.heard.count() == 0 => this.silent_end.note(error),
             _ if buf.filled().len() > before => this.heard.note(),
