@@ -152,6 +152,11 @@ impl Endpoint {
             if sure && self.is_of_use(&mut connection, now, most) {
                 return Some(connection);
             }
+            // Too old for this request, but not for those that can be repeated. The ones below it have been idle for longer.
+            if sure && !is_safe && self.is_of_use(&mut connection, now, self.max_idle()) {
+                idle.push(Parked(connection));
+                return None;
+            }
         }
         None
     }
@@ -312,6 +317,27 @@ mod tests {
         endpoint.prune(0);
         let kept = endpoint.checkout(0, true, Instant::now()).expect("it is kept");
         assert!(kept.head().fields.memory() < 10_000, "{}", kept.head().fields.memory());
+    }
+
+    #[tokio::test]
+    async fn connections_that_are_too_old_for_a_post_stay_for_requests_that_can_be_repeated() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let address = Address::Tcp("127.0.0.1".into(), port);
+        let endpoint = Endpoint::new(address.into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+        let now = Instant::now();
+        for _ in 0..3 {
+            let opened = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let mut connection = Box::new(MemberConnection::new(opened.into()));
+            // A call has just ended on it.
+            connection.is_reusable(now);
+            endpoint.checkin(0, connection);
+        }
+        let later = now + 2 * Endpoint::SAFE_IDLE;
+        assert!(endpoint.checkout(0, false, later).is_none());
+        assert_eq!(endpoint.idle(0).len(), 3);
+        assert!(endpoint.checkout(0, true, later).is_some());
+        assert!(endpoint.checkout(0, false, now).is_some());
     }
 
     #[tokio::test]
