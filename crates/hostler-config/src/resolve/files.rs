@@ -8,7 +8,7 @@ use crate::access;
 use crate::document::KeyPath;
 use crate::file;
 use crate::pattern::{MatchPattern, PathPattern};
-use crate::resolved::{Rewrite, StaticFiles};
+use crate::resolved::{Rewrite, Route, StaticFiles, Target};
 use crate::value::TextOr;
 
 impl Resolver<'_> {
@@ -107,6 +107,42 @@ impl Resolver<'_> {
             );
         }
     }
+
+    /// The folder of the configuration file is not one of files for clients: they can read the configuration, and often the source of the app.
+    pub(super) fn warn_of_the_published_file(&mut self, file: Option<&Path>, routes: &[Route]) {
+        let file = file.and_then(|file| self.load_context.folder.join(file).canonicalize().ok());
+        let Some(file) = file else { return };
+        for (index, route) in routes.iter().enumerate() {
+            let files = match &route.target {
+                Target::Static(files) => Some(files),
+                _ => route.files_first.as_ref(),
+            };
+            if files.is_some_and(|files| publishes(files, route, &file)) {
+                let here = KeyPath::of("routes").index(index).key("static");
+                let why = format!(
+                    "clients can read {}, which is in this folder; serve a folder that has only files for them, such as \"public\"",
+                    file.display()
+                );
+                self.report.warn(self.document.place_of_value(&here), format!("{here}: {why}"));
+            }
+        }
+    }
+}
+
+/// Whether a request for this route can get the file.
+fn publishes(files: &StaticFiles, route: &Route, file: &Path) -> bool {
+    let Ok(folder) = files.dir.canonicalize() else { return false };
+    let Some(below) = file.strip_prefix(folder).ok().and_then(Path::to_str) else { return false };
+    if !files.dotfiles && below.split('/').any(|name| name.starts_with('.')) {
+        return false;
+    }
+    let path = format!("/{below}");
+    // As a client asks for it.
+    let asked = match &route.changes.rewrite {
+        Some(Rewrite { strip, add }) => path.strip_prefix(add.as_str()).map(|rest| format!("{strip}{rest}")),
+        None => Some(path),
+    };
+    asked.is_some_and(|asked| route.pattern.path.matches(asked.as_bytes()))
 }
 
 /// Names only, and a relative path.

@@ -59,6 +59,7 @@ impl Resolver<'_> {
         self.check_listeners(&server, tls.as_ref());
         let routes: Vec<Route> = self.routes(&file, server.compress.as_ref());
         self.warn_of_lone_folders(&routes);
+        self.warn_of_the_published_file(path.as_deref(), &routes);
         server.spool_size = spool_size(&file, &routes);
         let pools = file.pools.iter().map(|(name, pool)| self.pool(name, pool, &routes)).collect::<Vec<_>>();
         self.warn_of_unused(&pools, &routes);

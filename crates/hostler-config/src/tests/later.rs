@@ -73,3 +73,23 @@ fn a_host_that_is_none_is_refused() {
             hostler.toml:7:36: routes[0].request_headers.set.Host: "http://in" is not a valid Host"#]],
     );
 }
+
+#[test]
+fn a_folder_with_the_configuration_file_is_none_for_clients() {
+    let said = |keys: &str| {
+        let site = site(&format!("[[routes]]\n{keys}\n"));
+        std::fs::create_dir(site.folder().join("public")).unwrap();
+        site.config()
+            .warnings
+            .join("\n")
+            .replace(&site.folder().canonicalize().unwrap().display().to_string(), "FOLDER")
+    };
+    let why = "routes[0].static: clients can read FOLDER/hostler.toml, which is in this folder; serve a folder that has only files for them, such as \"public\"";
+    let whole = "match = \"*\"\nstatic = \".\"";
+    assert_eq!(said(whole), format!("hostler.toml:3:10: {why}"));
+    let below = "match = \"/a/*\"\nstatic = { dir = \"public/..\" }\nrewrite.strip_prefix = \"/a\"";
+    assert_eq!(said(below), format!("hostler.toml:3:10: {why}"));
+    for fine in ["match = \"*\"\nstatic = \"public\"", "match = \"/public/*\"\nstatic = \".\""] {
+        assert_eq!(said(fine), "", "{fine}");
+    }
+}
