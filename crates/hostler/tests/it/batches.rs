@@ -152,6 +152,10 @@ async fn batches_in_memory_in_a_file_and_compressed_get_the_same_fallback() {
     let answer = ask(&site, JSON, &jobs).await.json();
     assert_eq!(answer["results"].as_object().unwrap().len(), 10_000);
 
+    for none in ["", "identity"] {
+        let coded = format!("{JSON}Content-Encoding: {none}\r\n");
+        assert_stands_in(&ask(&site, &coded, BATCH).await, 503, "queue_full");
+    }
     let gzip = format!("{JSON}Content-Encoding: gzip\r\n");
     for body in [BATCH, &large] {
         assert_stands_in(&ask(&site, &gzip, gzipped(body)).await, 503, "queue_full");

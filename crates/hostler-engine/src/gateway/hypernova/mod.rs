@@ -76,8 +76,13 @@ fn coding_of_batch(exchange: &Exchange) -> Option<BatchCoding> {
 fn coding(fields: &Fields) -> Option<BatchCoding> {
     let mut codings = fields.all(Name::ContentEncoding);
     let Some(coding) = codings.next() else { return Some(BatchCoding::Identity) };
-    let known =
-        [("identity", BatchCoding::Identity), ("gzip", BatchCoding::Gzip), ("deflate", BatchCoding::Deflate)];
+    // An empty field lists no coding (RFC 9110 section 5.6.1). Workers read such a batch.
+    let known = [
+        ("", BatchCoding::Identity),
+        ("identity", BatchCoding::Identity),
+        ("gzip", BatchCoding::Gzip),
+        ("deflate", BatchCoding::Deflate),
+    ];
     let (_, coding) = known.into_iter().find(|(name, _)| coding.eq_ignore_ascii_case(name.as_bytes()))?;
     codings.next().is_none().then_some(coding)
 }
