@@ -19,13 +19,13 @@ export interface ReactOptions {
   /** Wraps the component, for example in providers. Called on both sides, and must return the same on both. */
   wrap?(element: ReactElement, island: Island): ReactElement;
   /**
-   * On the server, with Suspense: gets an error inside a boundary, which the browser then renders. Without this option, React
-   * writes the error to the log.
+   * On the server, in `renderReactAsync`: gets an error inside a boundary of Suspense, which the browser then renders. Without
+   * this option, React writes the error to the log. In `renderReact`, React drops such an error.
    */
   onError?(error: unknown, island: Island): void;
   /**
-   * On the server, with Suspense: after this many milliseconds, the missing parts are left to the browser. Default: no limit
-   * before the job's own end.
+   * On the server, in `renderReactAsync`: after this many milliseconds, the missing parts are left to the browser. Default: no
+   * limit before the job's own end.
    */
   timeLimit?: number;
   /** In the browser, React 18 and 19: options of the root. */

@@ -69,6 +69,12 @@ for (const version of [18, 19]) {
       assert.match(servers[version].impatient({ text: `never ${version}`, never: true }), /<i>wait<\/i>/);
     });
 
+    test('a part that throws inside Suspense is left to the browser, and only the asynchronous form reports it', async () => {
+      const { tornAtOnce, tornLater, reported } = servers[version];
+      for (const html of [tornAtOnce({}), await tornLater({})]) assert.match(html, /<i>wait<\/i>/);
+      assert.deepEqual(reported, ['Later: this component always throws']);
+    });
+
     test('the end of the job ends the wait: the frame is sent, and the browser renders the missing parts', async () => {
       const { watched, seen } = servers[version];
       const job = new AbortController();

@@ -21,6 +21,11 @@ export function Throws() {
   throw new Error('this component always throws');
 }
 
+/** Throws inside a boundary. */
+export function Torn() {
+  return createElement(Suspense, { fallback: createElement('i', null, 'wait') }, createElement(Throws));
+}
+
 const answers = new Map();
 
 /** Suspends for `ms`, or for ever. */
