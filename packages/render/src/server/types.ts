@@ -108,8 +108,8 @@ export interface RendererConfig {
 
 /** `App`: what `createApplication` returns. */
 export interface Config<App extends Application = Application> extends RendererConfig {
-  /** Default: 8080. */
-  port?: number;
+  /** Default: 8080. A text is for `process.env.PORT`. */
+  port?: number | string;
   /** Default: '0.0.0.0'. */
   host?: string;
   /** Instead of port and host: the arguments of `listen`. `['/path/to.sock']` is a Unix socket. */

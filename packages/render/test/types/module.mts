@@ -8,7 +8,7 @@ const components = { Greeting: renderReact('Greeting', Greeting), Plain: (props:
 const plugins: Plugin[] = [{ jobEnd: ({ name, duration }) => console.log(name, duration) }];
 const config: Config = { getComponent: (name) => components[name as keyof typeof components], plugins };
 
-hypernova(config);
+hypernova({ ...config, port: process.env.PORT ?? 3030, host: process.env.HOST ?? 'localhost' });
 byName(config, (app) => void app);
 createRenderer(config);
 load({ server: () => 1, client: () => 2 }).toFixed();
