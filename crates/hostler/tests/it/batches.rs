@@ -122,15 +122,18 @@ async fn a_batch_with_a_broken_answer_gets_the_fallback_and_is_sent_once() {
 #[tokio::test]
 async fn hypernova_client_gets_one_error_for_the_batch_and_keeps_the_markup() {
     let (site, _app, _first) = full("").await;
-    let fields = format!("{JSON}User-Agent: axios/0.15.3\r\n");
-    let answer = ask(&site, &fields, r#"{"Boom.js":{"name":"Boom.js","data":{}}}"#).await.json();
     let message = "not rendered on the server: the queue is full: 0 requests wait already (queue_full)";
     let error =
         json!({ "name": "RuntimeError", "message": message, "stack": [format!("RuntimeError: {message}")] });
-    assert_eq!((&answer["success"], &answer["error"]), (&false.into(), &error));
-    let job = &answer["results"]["Boom.js"];
-    assert_eq!((&job["error"], &job["success"]), (&Value::Null, &false.into()));
-    assert!(job["html"].as_str().unwrap().contains("data-hypernova-key=\"Boomjs\""));
+    // hypernova of PyPI, which is built on requests, reads errors in the same way.
+    for agent in ["axios/0.15.3", "python-requests/2.34.2"] {
+        let fields = format!("{JSON}User-Agent: {agent}\r\n");
+        let answer = ask(&site, &fields, r#"{"Boom.js":{"name":"Boom.js","data":{}}}"#).await.json();
+        assert_eq!((&answer["success"], &answer["error"]), (&false.into(), &error), "{agent}");
+        let job = &answer["results"]["Boom.js"];
+        assert_eq!((&job["error"], &job["success"]), (&Value::Null, &false.into()), "{agent}");
+        assert!(job["html"].as_str().unwrap().contains("data-hypernova-key=\"Boomjs\""), "{agent}");
+    }
 }
 
 #[tokio::test]

@@ -7,12 +7,16 @@ use serde_json::Result;
 use super::batch::{Batch, Job, JsonText, Token};
 use crate::gateway::refusal::Refusal;
 
+/// How `User-Agent` begins for clients that replace the markup of a job with an error: hypernova-client of npm is built on axios, and
+/// hypernova of PyPI on requests.
+const AGENTS: [&[u8]; 2] = [b"axios/", b"python-requests/"];
+
 /// Why the batch failed, and which client gets the response.
 pub(super) struct RenderFailure {
     status: u16,
     message: String,
-    /// The client uses axios, as hypernova-client does.
-    is_axios: bool,
+    /// The client may be one that replaces the markup of a job with an error.
+    may_replace: bool,
 }
 
 impl RenderFailure {
@@ -21,11 +25,11 @@ impl RenderFailure {
         Self {
             status: facts.status,
             message: format!("not rendered on the server: {refusal} ({})", facts.reason),
-            is_axios: user_agent.is_some_and(|agent| agent.starts_with(b"axios/")),
+            may_replace: user_agent.is_some_and(|agent| AGENTS.iter().any(|start| agent.starts_with(start))),
         }
     }
 
-    /// An error as Hypernova writes it. hypernova-ruby raises an exception class of this name, so Ruby must have that class.
+    /// An error as Hypernova writes it. hypernova-ruby 1.0.0 raises an exception class of this name, so Ruby must have that class.
     fn error(&self) -> Result<String> {
         let name = "RuntimeError";
         let (message, first) = (json(&self.message)?, json(&format!("{name}: {}", self.message))?);
@@ -33,11 +37,12 @@ impl RenderFailure {
     }
 }
 
-/// The response. Each job has its own error, as when a render fails. Only hypernova-client gets one error for the whole batch: for a job
-/// with an error it replaces the markup with its own, which no browser code finds (docs/decisions/0009-hypernova-fallback.md).
+/// The response. Each job has its own error, as when a render fails. Only hypernova-client and hypernova of PyPI get one error for the
+/// whole batch: for a job with an error they replace the markup with their own, which no browser code finds
+/// (docs/decisions/0009-hypernova-fallback.md).
 pub(super) fn write(batch: &Batch<'_>, cause: &RenderFailure) -> Result<Vec<u8>> {
     let error = cause.error()?;
-    let is_at_once = cause.is_axios && has_names_for_tokens(batch);
+    let is_at_once = cause.may_replace && has_names_for_tokens(batch);
     let (success, of_batch, of_job) =
         if is_at_once { ("false", error.as_str(), "null") } else { ("true", "null", error.as_str()) };
     let mut out = format!("{{\"success\":{success},\"error\":{of_batch},\"results\":{{");
@@ -60,7 +65,7 @@ pub(super) fn write(batch: &Batch<'_>, cause: &RenderFailure) -> Result<Vec<u8>>
     Ok(out.into_bytes())
 }
 
-/// Only hypernova-client does this.
+/// Only those two clients do this.
 fn has_names_for_tokens(batch: &Batch<'_>) -> bool {
     !batch.0.is_empty()
         && batch.0.iter().all(|(token, job)| job.component().is_some_and(|name| name == token.text))

@@ -82,24 +82,30 @@ fn the_error_has_the_text_of_the_refusal_and_names_no_member() {
 }
 
 #[test]
-fn hypernova_client_gets_one_error_for_the_batch() {
+fn a_client_that_replaces_the_markup_of_a_job_with_an_error_gets_one_error_for_the_batch() {
     let read = |batch: &str, agent| {
         let batch = Batch::parse(batch).unwrap();
         serde_json::from_slice::<Value>(&reply::write(&batch, &cause(agent)).unwrap()).unwrap()
     };
     let named = r#"{"A.js":{"name":"A.js","data":{}},"B.js":{"name":"B\u002ejs","data":{}}}"#;
-    let answer = read(named, "axios/0.15.3");
-    assert_eq!((&answer["success"], &answer["error"]["name"]), (&false.into(), &"RuntimeError".into()));
-    let job = &answer["results"]["B.js"];
-    assert_eq!(
-        (&job["error"], &job["success"], &job["statusCode"]),
-        (&Value::Null, &false.into(), &503.into())
-    );
-    assert!(job["html"].as_str().unwrap().contains("data-hypernova-key=\"Bjs\""));
-    // Other clients that use axios, or that use names as tokens, read the error of each job.
-    for (batch, agent) in
-        [(r#"{"1":{"name":"A.js","data":{}}}"#, "axios/0.15.3"), (named, "curl/8"), ("{}", "axios/1")]
-    {
+    for agent in ["axios/0.15.3", "python-requests/2.34.2"] {
+        let answer = read(named, agent);
+        assert_eq!((&answer["success"], &answer["error"]["name"]), (&false.into(), &"RuntimeError".into()));
+        let job = &answer["results"]["B.js"];
+        assert_eq!(
+            (&job["error"], &job["success"], &job["statusCode"]),
+            (&Value::Null, &false.into(), &503.into())
+        );
+        assert!(job["html"].as_str().unwrap().contains("data-hypernova-key=\"Bjs\""));
+    }
+    // Other clients that use axios or requests, or that use names as tokens, read the error of each job.
+    let numbered = r#"{"1":{"name":"A.js","data":{}}}"#;
+    for (batch, agent) in [
+        (numbered, "axios/0.15.3"),
+        (numbered, "python-requests/2.34.2"),
+        (named, "curl/8"),
+        ("{}", "axios/1"),
+    ] {
         let answer = read(batch, agent);
         assert_eq!((&answer["success"], &answer["error"]), (&true.into(), &Value::Null), "{batch}");
         assert!(answer["results"].as_object().unwrap().values().all(|job| job["error"]["stack"].is_array()));
