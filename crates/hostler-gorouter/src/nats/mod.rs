@@ -77,11 +77,6 @@ impl NatsConnection {
         Some((clients << 32) + client.statistics().connects.load(Ordering::Relaxed))
     }
 
-    /// Whether there has been a connection.
-    pub fn was_up(&self) -> bool {
-        self.now.borrow().connects > 0
-    }
-
     /// Waits for the first connection, without a limit.
     pub async fn up(&self) {
         let _ = self.now.clone().wait_for(|now| now.connects > 0).await;

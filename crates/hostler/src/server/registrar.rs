@@ -152,13 +152,13 @@ impl Registering {
         if let (true, Some(registrar)) = (self.is_successor, &self.registrar) {
             let _ = tokio::time::timeout(TIME_LIMIT, registrar.subscribed()).await;
         }
-        if !self.start_delay.is_zero() {
-            let _ = tokio::time::timeout(TIME_LIMIT, self.connection.up()).await;
-            tokio::time::sleep(self.start_delay).await;
-        }
-        if self.lacks_routes && !self.connection.was_up() {
+        let limit = if self.start_delay.is_zero() { Duration::ZERO } else { TIME_LIMIT };
+        let is_up = tokio::time::timeout(limit, self.connection.up()).await.is_ok();
+        // Before the delay: if NATS comes during it, clients have `start_delay` from then on.
+        if self.lacks_routes && !is_up {
             self.fill_later();
         }
+        tokio::time::sleep(self.start_delay).await;
     }
 
     /// NATS is away, so no program could register a route. Balancers must not send clients here until one could.

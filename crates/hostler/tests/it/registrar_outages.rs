@@ -1,14 +1,22 @@
 //! NATS is away, hangs or rejects Hostler: registered routes stay, and the log says why.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use hostler_testkit::{NatsServer, Site, eventually, nats, upstream};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use tokio::net::TcpSocket;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::Instant;
 
 use crate::registrar::{answers, client, get, lists, registration, say, site_on};
 use crate::site;
+
+/// The status of the answer to the health check of a balancer.
+async fn health(site: &Site) -> u16 {
+    site.send("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await.status
+}
 
 fn signal(nats: &NatsServer, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(nats.pid()).unwrap()).unwrap(), signal).unwrap();
@@ -84,12 +92,32 @@ async fn a_router_that_has_not_reached_nats_is_not_ready_without_routes_of_its_o
     );
     let (alone, beside) =
         (site(&registrar).start().await, site(&format!("{routes}{registrar}")).start().await);
-    let health = async |site: &Site| {
-        site.send("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await.status
-    };
     assert_eq!((health(&alone).await, health(&beside).await), (503, 200));
     let why = &alone.status().await["health"]["why"];
     assert_eq!(*why, json!(["starting: no program could register a route yet"]));
     nats.start_again().await;
     eventually("it to be ready", async || (health(&alone).await == 200).then_some(())).await;
+}
+
+#[tokio::test]
+async fn programs_have_the_whole_start_delay_to_register_although_nats_comes_during_the_start() {
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("nats://{}", server.local_addr().unwrap());
+    let nats = tokio::spawn(async move {
+        let mut first = None;
+        loop {
+            let (mut client, _) = server.accept().await.unwrap();
+            // The start waits for NATS for five seconds. Until then, each connection is closed at once.
+            if first.get_or_insert_with(Instant::now).elapsed() < Duration::from_secs(6) {
+                continue;
+            }
+            let reached = Instant::now();
+            client.write_all(b"INFO {}\r\nPONG\r\n").await.unwrap();
+            return (reached, client);
+        }
+    });
+    let site = site(&format!("[registrar]\nnats = \"{url}\"\nstart_delay = \"4s\"\n")).start().await;
+    eventually("it to be ready", async || (health(&site).await == 200).then_some(())).await;
+    let (reached, _connection) = nats.await.unwrap();
+    assert!(reached.elapsed() >= Duration::from_secs(4), "{:?}", reached.elapsed());
 }
