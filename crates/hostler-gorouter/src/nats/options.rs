@@ -3,7 +3,7 @@
 use std::cmp;
 use std::time::Duration;
 
-use async_nats::ConnectOptions;
+use async_nats::{ConnectOptions, ServerAddr};
 use hostler_config::{Nats, NatsLogin};
 
 /// How many messages the library may hold for each subscription. They go on to a backlog at once, which has a limit in bytes, too. gorouter has the same limit.
@@ -24,8 +24,10 @@ pub(super) fn of(settings: &Nats) -> ConnectOptions {
         NatsLogin::User { user, password } => options.user_and_password(user.clone(), password.0.clone()),
         NatsLogin::Token(token) => options.token(token.0.clone()),
     };
+    // The scheme of an address counts for that address alone, and the servers of a cluster that a server names have none.
+    let is_tls = settings.tls.is_some() || settings.servers.iter().all(ServerAddr::tls_required);
+    let mut options = options.require_tls(is_tls);
     let Some(tls) = &settings.tls else { return options };
-    let mut options = options.require_tls(true);
     if let Some(ca) = &tls.ca {
         options = options.add_root_certificates(ca.clone());
     }
@@ -45,6 +47,23 @@ pub(super) fn pause(failures: usize) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_that_a_server_names_need_tls_if_all_in_the_configuration_do() {
+        let needs_tls = |urls: &[&str]| {
+            let settings = Nats {
+                servers: urls.iter().map(|url| url.parse().unwrap()).collect(),
+                login: NatsLogin::None,
+                tls: None,
+                ping_interval: Duration::from_secs(60),
+            };
+            // The library shows it in no other way.
+            format!("{:?}", of(&settings)).contains("\"tls_required\": true")
+        };
+        assert!(needs_tls(&["tls://10.0.2.1:4222", "tls://10.0.2.2:4222"]));
+        assert!(!needs_tls(&["tls://10.0.2.1:4222", "nats://10.0.2.2:4222"]));
+        assert!(!needs_tls(&["nats://10.0.2.1:4222"]));
+    }
 
     #[test]
     fn reconnects_back_off_up_to_a_limit() {
