@@ -34,9 +34,12 @@ fn former(running: &RunningServer, at: &Advertise) -> Vec<ToldName> {
 }
 
 /// Only pools with a ready worker or a healthy member and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.
+/// None while this process accepts routes either, as it does until the upgrade after a reload has added the first `announce`: it would register its own
+/// pools with itself.
 fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
     let Some(running) = running.upgrade() else { return Vec::new() };
-    if running.connections().is_end_announced() {
+    let accepts = running.config.load().registrar.as_ref().is_some_and(|registrar| registrar.accept);
+    if accepts || running.connections().is_end_announced() {
         return Vec::new();
     }
     let pools = running.pools.load();

@@ -1,5 +1,6 @@
 //! The announcement of pools to routers, over a real NATS server: when it starts and ends, and what it says.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,6 +173,30 @@ async fn only_ready_pools_are_announced_and_a_reload_unregisters_removed_names()
     site.hang_up();
     let gone = next(&mut ear, "router.unregister").await;
     assert_eq!(gone["uris"], json!(["shop.test"]), "a reload takes back what is announced no more");
+}
+
+#[tokio::test]
+async fn a_router_announces_no_pool_before_the_upgrade_after_which_it_accepts_no_routes() {
+    let Some(nats) = nats().start().await else { return };
+    let (client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let accepting = format!(
+        "routes = [{{ match = '*', pool = 'app' }}]\nregistrar = {{ nats = '{}', start_delay = '0s' }}\n",
+        nats.url()
+    );
+    let site = in_front_of(&app, &accepting).await;
+    let pool = format!("pools.app = {{ members = ['{}'], announce = 'shop.test' }}\n", app.address());
+    site.rewrite(&format!("{accepting}{pool}"));
+    let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+    assert!(said.contains("registrar: not applied yet; run `hostler upgrade`"), "{said}");
+    site.command(&["upgrade"]).await.assert_exit(0);
+    let mut processes = BTreeSet::new();
+    for _ in 0..3 {
+        client.publish("router.start", "{}".into()).await.unwrap();
+        let message = next(&mut ear, "router.register").await;
+        processes.insert(message["private_instance_id"].to_string());
+    }
+    assert_eq!(processes.len(), 1, "only the new process has announced it");
 }
 
 #[tokio::test]
