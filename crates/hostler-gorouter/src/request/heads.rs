@@ -36,9 +36,7 @@ impl RegisteredRoute {
         let own = &mut exchange.to_member.own;
         own.push(set(REQUEST_ID, id.clone()));
         own.push(Edit::Remove(APP_INSTANCE.into()));
-        if exchange.head.fields.get("X-Request-Start").is_none() {
-            own.push(set("X-Request-Start", milliseconds().into()));
-        }
+        own.push(Edit::Default("X-Request-Start".into(), milliseconds().into()));
         forward_certificate(exchange, &settings);
         let own = &mut exchange.to_client.own;
         own.push(Edit::Remove("X-CF-Proxy-Signature".into()));

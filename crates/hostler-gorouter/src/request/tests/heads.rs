@@ -32,6 +32,15 @@ async fn unknown_facts_of_a_member_are_empty_and_its_address_is_its_name() {
 }
 
 #[tokio::test]
+async fn a_client_cannot_remove_the_time_of_its_request() {
+    let (edge, member) = (edge(config::Platform::default()), named("a").await);
+    let _joined = edge.join(&member, Instance::default());
+    edge.get("X-Request-Start: 7\r\nConnection: X-Request-Start\r\n").await.assert(200, "a");
+    let start = seen(&member).field("X-Request-Start").unwrap();
+    assert!(start.parse::<u64>().unwrap() > 1_700_000_000_000, "{start}");
+}
+
+#[tokio::test]
 async fn text_of_a_registration_cannot_add_a_header_line() {
     let (edge, member) = (edge(config::Platform::default()), upstream().answers(SESSION).start().await);
     let _joined = edge.join(&member, instance("x\r\nEvil: 1; a", "0"));
