@@ -122,19 +122,29 @@ pub fn is_county(asked: &str, is: &str, state: &str) -> bool {
     asked == is || (state == "CT" && (shares(asked, is) || shares(is, asked)))
 }
 
-/// The first part of a code, for countries of which GeoNames has only this part, because the rest is not licensed.
+/// The first part of a whole code, for countries of which GeoNames has only this part, because the rest is not licensed. `None` if the text
+/// has not the form of a whole code.
 pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
     let code = fold::code(code);
-    let part = match &country {
-        b"CA" | b"IE" | b"MT" if code.len() > 3 => code.get(..3)?,
-        // The second part has three characters, the first at least two.
-        b"GB" if code.len() > 4 => code.get(..code.len() - 3)?,
-        // Four digits, and two letters.
-        b"NL" if code.len() == 6 => code.get(..4)?,
-        b"US" if code.len() == 9 => code.get(..5)?,
+    // The length of the first part, and the form of the rest: `0` is a digit, `A` a letter, `*` one of both.
+    let (known, rest) = match &country {
+        b"CA" => (3, "0A0"),
+        b"IE" => (3, "****"),
+        b"MT" => (3, "0000"),
+        // The first part has two to four characters.
+        b"GB" => (code.len().checked_sub(3).filter(|known| (2..=4).contains(known))?, "0AA"),
+        b"NL" => (4, "AA"),
+        b"US" => (5, "0000"),
         _ => return None,
     };
-    Some(part.to_owned())
+    let (part, written) = code.split_at_checked(known)?;
+    let has_form = |(byte, form): (u8, u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        b'A' => byte.is_ascii_alphabetic(),
+        _ => byte.is_ascii_alphanumeric(),
+    };
+    let is_whole = written.len() == rest.len() && written.bytes().zip(rest.bytes()).all(has_form);
+    is_whole.then(|| part.to_owned())
 }
 
 #[cfg(test)]
@@ -211,5 +221,22 @@ mod tests {
         assert_eq!(known_part(*b"NL", "1012"), None);
         assert_eq!(known_part(*b"US", "97209-1234").as_deref(), Some("97209"));
         assert_eq!(known_part(*b"US", "97209"), None);
+        assert_eq!(known_part(*b"IE", "d6w af30").as_deref(), Some("D6W"));
+        assert_eq!(known_part(*b"MT", "VLT 1117").as_deref(), Some("VLT"));
+        for (country, odd) in [
+            (b"CA", "K1A 0B1 9"),
+            (b"CA", "K1A nowhere"),
+            (b"CA", "K1A 0"),
+            (b"GB", "SW1A AA1"),
+            (b"GB", "SW1AX 1AA"),
+            (b"GB", "1AA"),
+            (b"IE", "D02 AF3"),
+            (b"MT", "VLT X117"),
+            (b"NL", "1012 99"),
+            (b"US", "97209-ABCD"),
+            (b"US", "\u{e9}\u{e9}\u{e9}\u{e9}1"),
+        ] {
+            assert_eq!(known_part(*country, odd), None, "{odd}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::clean::is_county;
+use super::clean::{is_county, known_part};
 use super::degrees::{Degrees, Point};
 use super::fold;
 use super::image::{Image, ImageSection};
@@ -176,6 +176,12 @@ impl PostalTable {
     /// The shapes of a country's codes.
     pub fn shapes(&self, country: &Country) -> Shapes {
         Shapes::read(self.image.text(country.shapes))
+    }
+
+    /// Whether a text has the form of a code, or of a whole code of which the data has only the first part.
+    pub fn fits(&self, country: &Country, code: &str) -> bool {
+        let shapes = self.shapes(country);
+        shapes.fit(code) || known_part(country.code, code).is_some_and(|part| shapes.fit(&part))
     }
 
     /// The place with this number.

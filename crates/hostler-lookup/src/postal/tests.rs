@@ -68,6 +68,10 @@ fn a_code_abroad_may_have_many_places_or_only_its_first_part() {
         assert_eq!(cities, ["Berlin", "Mitte"], "in the order of the file");
         let (table, gb) = postal.country("gb").unwrap();
         assert_eq!(postal.code(table, gb, "sw1a 1aa")[0].code, "SW1A");
+        assert!(table.fits(gb, "SW1A") && table.fits(gb, "ec2v 7hh"), "a whole code has the form of a code");
+        for odd in ["SW1A 1A", "SW1A 11A", "SW1A 1AAA", "SW1A nowhere"] {
+            assert!(postal.code(table, gb, odd).is_empty() && !table.fits(gb, odd), "{odd}");
+        }
         assert!(postal.country("FR").is_none() && postal.country("D").is_none());
     }
 }

@@ -164,7 +164,7 @@ impl PostalDataset {
             let (mut valid, mut known) = (false, None);
             if let Some((code, (table, country))) = found {
                 known = self.data().code(table, country, code).into_iter().next();
-                valid = known.is_some() || table.shapes(country).fit(code);
+                valid = known.is_some() || table.fits(country, code);
             }
             vec![
                 Cell::Owned(item.query.clone()),
