@@ -2,6 +2,8 @@
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
+const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
+
 /// The folded form of a name: lower case, no accents, one space between words, `St.` written out.
 pub fn name(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
@@ -16,6 +18,18 @@ pub fn name(text: &str) -> String {
         });
     }
     folded
+}
+
+/// A name with spaces in place of its apostrophes: the US postal service writes `O Fallon`. `None` if it has no apostrophe.
+pub fn parted(text: &str) -> Option<String> {
+    text.contains(APOSTROPHES).then(|| text.replace(APOSTROPHES, " "))
+}
+
+/// A folded name with `mc` joined to the next word, and with `mc` as a word of its own: the US postal service writes `Mcallen` and `Mc Lean`.
+pub fn scottish(folded: &str) -> [String; 2] {
+    let joined = format!(" {folded}").replace(" mc ", " mc");
+    let split = joined.replace(" mc", " mc ");
+    [joined, split].map(|form| form[1..].to_owned())
 }
 
 /// The folded form of a county, without words and suffixes that differ between sources: `Multnomah County`, `Fairfax
@@ -97,6 +111,15 @@ mod tests {
         assert_eq!(name("Coeur d'Alene"), name("COEUR D’ALENE"));
         assert_eq!(name(" 東京 "), "東京");
         assert_eq!(name("..."), "");
+    }
+
+    #[test]
+    fn a_scottish_or_irish_name_has_other_forms() {
+        assert_eq!(scottish("mclean"), ["mclean", "mc lean"]);
+        assert_eq!(scottish("fort mc coy"), ["fort mccoy", "fort mc coy"]);
+        assert_eq!(scottish("tomcat"), ["tomcat", "tomcat"]);
+        assert_eq!(parted("O\u{2019}Fallon").as_deref(), Some("O Fallon"));
+        assert_eq!(parted("Portland"), None);
     }
 
     #[test]

@@ -77,6 +77,20 @@ impl PostalTable {
         state: Option<&Region<'_>>,
         most: usize,
     ) -> Vec<Suggestion<'_>> {
+        let found = self.suggest_for(country, text, state, most);
+        match fold::parted(text).filter(|_| found.is_empty()) {
+            Some(parted) => self.suggest_for(country, &parted, state, most),
+            None => found,
+        }
+    }
+
+    fn suggest_for(
+        &self,
+        country: &Country,
+        text: &str,
+        state: Option<&Region<'_>>,
+        most: usize,
+    ) -> Vec<Suggestion<'_>> {
         if text.len() > LONGEST_TYPED {
             return Vec::new();
         }
@@ -134,7 +148,9 @@ impl PostalTable {
         // `st` may be the beginning of Stamford or an abbreviation of Saint (Paul).
         let written_out =
             (typed == "st" || typed.ends_with(" st")).then(|| format!("{}saint", &typed[..typed.len() - 2]));
-        for typed in [Some(typed), written_out.as_deref()].into_iter().flatten() {
+        let scottish = fold::scottish(typed);
+        let others = scottish.iter().map(String::as_str).filter(|other| *other != typed);
+        for typed in std::iter::once(typed).chain(written_out.as_deref()).chain(others) {
             self.collect(country, typed, &wanted, most, &mut best);
         }
         let mut seen = Vec::new();

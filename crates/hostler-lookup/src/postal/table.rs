@@ -309,9 +309,17 @@ impl PostalTable {
     /// A city of a state, by name.
     pub fn city(&self, region: &Region<'_>, name: &str) -> Option<City<'_>> {
         let folded = fold::name(name);
+        self.city_of_key(region, &folded).or_else(|| {
+            let parted = fold::parted(name).map_or(folded, |name| fold::name(&name));
+            let forms = fold::scottish(&parted);
+            std::iter::once(&parted).chain(&forms).find_map(|form| self.city_of_key(region, form))
+        })
+    }
+
+    fn city_of_key(&self, region: &Region<'_>, key: &str) -> Option<City<'_>> {
         let cities = run(region.cities.0, region.cities.1, self.image.count::<5>(ImageSection::Cities));
-        let at = self.first(cities.clone(), |at| self.city_at(at).key < folded.as_str());
-        Some(at).filter(|at| cities.contains(at)).map(|at| self.city_at(at)).filter(|city| city.key == folded)
+        let at = self.first(cities.clone(), |at| self.city_at(at).key < key);
+        Some(at).filter(|at| cities.contains(at)).map(|at| self.city_at(at)).filter(|city| city.key == key)
     }
 
     pub(super) fn city_at(&self, at: u32) -> City<'_> {

@@ -220,6 +220,43 @@ fn a_city_with_a_number_in_its_name_is_suggested() {
 }
 
 #[test]
+fn a_scottish_or_irish_city_is_found_in_each_spelling() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("rows.txt");
+    let row = |code: u32, city: &str| format!("US\t{code}\t{city}\tVirginia\tVA\t\t\t\t\t40\t-90\t4\n");
+    let rows =
+        [row(22101, "Mc Lean"), row(78501, "Mcallen"), row(63366, "O Fallon"), row(83814, "Coeur d'Alene")];
+    std::fs::write(&text, rows.concat()).unwrap();
+    let postal = PostalFile::open(&[text], Mapping::InPlace).unwrap();
+    let (table, us) = postal.country("us").unwrap();
+    let state = table.region(us, "va").unwrap();
+    for (name, code) in [
+        ("McLean", "22101"),
+        ("mc lean", "22101"),
+        ("Mc Allen", "78501"),
+        ("MCALLEN", "78501"),
+        ("O'Fallon", "63366"),
+        ("o fallon", "63366"),
+        ("O\u{2019}FALLON", "63366"),
+        ("Coeur d'Alene", "83814"),
+    ] {
+        let city = table.city(&state, name).unwrap_or_else(|| panic!("{name} is not found"));
+        assert_eq!(codes(table, &table.in_city(&city)), [code], "{name}");
+        for typed in
+            [name.to_owned(), format!("{name} va"), format!("{name}, VA"), name[..name.len() - 1].to_owned()]
+        {
+            let found = table.suggest(us, &typed, None, 10);
+            assert!(
+                matches!(found[..], [Suggestion::City { place, .. }] if place.code == code),
+                "{typed}: {found:?}"
+            );
+        }
+    }
+    assert_eq!(table.suggest(us, "mc", None, 10).len(), 2);
+    assert_eq!(table.city(&state, "Lean"), None);
+}
+
+#[test]
 fn near_codes_are_sorted_by_distance() {
     for postal in both() {
         let (table, us) = postal.country("us").unwrap();
