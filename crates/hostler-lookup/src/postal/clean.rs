@@ -122,29 +122,33 @@ pub fn is_county(asked: &str, is: &str, state: &str) -> bool {
     asked == is || (state == "CT" && (shares(asked, is) || shares(is, asked)))
 }
 
-/// The first part of a whole code, for countries of which GeoNames has only this part, because the rest is not licensed. `None` if the text
-/// has not the form of a whole code.
+/// The part of a whole code that GeoNames has, for countries of which it has only this part, because the rest is not licensed. `None` if the
+/// text has not the form of a whole code.
 pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
-    let code = fold::code(code);
-    // The length of the first part, and the form of the rest: `0` is a digit, `A` a letter, `*` one of both.
-    let (known, rest) = match &country {
-        b"CA" => (3, "0A0"),
-        b"IE" => (3, "****"),
-        b"MT" => (3, "0000"),
-        // The first part has two to four characters.
-        b"GB" => (code.len().checked_sub(3).filter(|known| (2..=4).contains(known))?, "0AA"),
-        b"NL" => (4, "AA"),
-        b"US" => (5, "0000"),
+    // A dot is a character of the known part, `0` a digit, `A` a letter, `*` one of both.
+    let forms: &[&str] = match &country {
+        b"AR" => &["A....AAA"],
+        b"CA" => &["...0A0"],
+        b"GB" | b"GG" | b"IM" | b"JE" => &["..0AA", "...0AA", "....0AA"],
+        b"IE" => &["...****"],
+        b"MT" => &["...0000"],
+        b"NL" => &["....AA"],
+        b"US" => &[".....0000"],
         _ => return None,
     };
-    let (part, written) = code.split_at_checked(known)?;
-    let has_form = |(byte, form): (u8, u8)| match form {
+    let code = fold::code(code);
+    let form = forms.iter().find(|form| has_form(&code, form))?;
+    let known = code.chars().zip(form.chars()).filter(|(_, form)| *form == '.');
+    Some(known.map(|(letter, _)| letter).collect())
+}
+
+fn has_form(code: &str, form: &str) -> bool {
+    let fits = |(byte, form): (u8, u8)| match form {
         b'0' => byte.is_ascii_digit(),
         b'A' => byte.is_ascii_alphabetic(),
         _ => byte.is_ascii_alphanumeric(),
     };
-    let is_whole = written.len() == rest.len() && written.bytes().zip(rest.bytes()).all(has_form);
-    is_whole.then(|| part.to_owned())
+    code.len() == form.len() && code.bytes().zip(form.bytes()).all(fits)
 }
 
 #[cfg(test)]
@@ -223,7 +227,10 @@ mod tests {
         assert_eq!(known_part(*b"US", "97209"), None);
         assert_eq!(known_part(*b"IE", "d6w af30").as_deref(), Some("D6W"));
         assert_eq!(known_part(*b"MT", "VLT 1117").as_deref(), Some("VLT"));
+        assert_eq!(known_part(*b"AR", "c1425cla").as_deref(), Some("1425"));
+        assert_eq!(known_part(*b"JE", "JE2 3AB").as_deref(), Some("JE2"));
         for (country, odd) in [
+            (b"AR", "14250CLA"),
             (b"CA", "K1A 0B1 9"),
             (b"CA", "K1A nowhere"),
             (b"CA", "K1A 0"),
