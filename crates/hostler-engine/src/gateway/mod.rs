@@ -333,10 +333,14 @@ impl Gateway {
 async fn begin<D: Downstream>(route: &Route, exchange: &mut Exchange, client: &mut D) -> Result<(), Refusal> {
     route.changes.begin(exchange)?;
     let admitted = rate_limit::admit(&route.limits, exchange);
-    if admitted.is_err() {
-        if let Target::Pool(target) = &route.target {
-            account::open(target, exchange);
+    if let Err(refusal) = &admitted {
+        match &route.target {
+            Target::Pool(target) => account::open(target, exchange),
+            Target::Native(native) => native::explain(native, exchange, refusal, refusal),
+            _ => {}
         }
+    }
+    if admitted.is_err() {
         // Boxed, because few requests need it.
         Box::pin(early::discard_arrived(client, exchange)).await;
     }

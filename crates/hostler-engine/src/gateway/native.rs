@@ -1,5 +1,7 @@
 //! The built-in services (`geo`, `postal`) as targets of a route. Knows no data.
 
+use std::fmt::Display;
+
 use hostler_native::{LookupRequest, Native};
 
 use super::answer::Answer;
@@ -16,14 +18,19 @@ pub(super) fn introduce(route: &Route, exchange: &mut Exchange) {
     }
 }
 
-/// The refusal of a body that did not arrive whole, in the format of the service's other errors.
+/// The refusal of a body that did not arrive whole.
 pub(super) fn refuse(native: &Native, exchange: &mut Exchange, error: BodyError) -> Refusal {
     let refusal = Refusal::from(error);
+    explain(native, exchange, &refusal, error);
+    refusal
+}
+
+/// Gives a refusal the format of the service's other errors, which pages of other sites may read, too.
+pub(super) fn explain(native: &Native, exchange: &mut Exchange, refusal: &Refusal, why: impl Display) {
     let status = refusal.facts().status;
     let words =
-        path_of(exchange).with_plain(false, |path| native.refuse(&asked(exchange), path, status, error));
+        path_of(exchange).with_plain(false, |path| native.refuse(&asked(exchange), path, status, why));
     exchange.words = Some(Box::new(words));
-    refusal
 }
 
 /// The answer. The body has been read before.

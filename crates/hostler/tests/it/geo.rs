@@ -285,6 +285,21 @@ async fn pages_of_allowed_origins_may_read_answers() {
 }
 
 #[tokio::test]
+async fn a_page_may_read_why_a_lookup_is_over_the_rate_limit() {
+    let limited = format!("{EVERYWHERE}rate_limit = {{ requests = 1, per = '1h' }}\n");
+    let site = started("cors = ['https://a.test']", &limited).await;
+    let origin = "Origin: https://a.test\r\n";
+    ask(&site, "9.9.9.9", "GET /geo", origin, "").await.assert_status(200);
+    let refused = ask(&site, "9.9.9.9", "GET /geo", origin, "").await;
+    refused
+        .assert_refused(429, "rate_limited")
+        .assert_field("content-type", "application/problem+json")
+        .assert_field("access-control-allow-origin", "https://a.test")
+        .assert_says("too many requests");
+    assert!(refused.field("retry-after").is_some(), "{refused:?}");
+}
+
+#[tokio::test]
 async fn lookup_paths_are_below_the_routes_path() {
     let routes = "[[routes]]\nmatch = '/lookup/*'\ngeo = true\n[[routes]]\nmatch = '/geo/*'\ngeo = true\n
         [[routes]]\nmatch = '/get_city'\ngeo = true\n[[routes]]\nmatch = '/get_city/*'\nrespond = 'other'\n";
