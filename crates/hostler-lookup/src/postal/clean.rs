@@ -125,8 +125,22 @@ pub fn is_county(asked: &str, is: &str, state: &str) -> bool {
 /// The part of a whole code that GeoNames has, for countries of which it has only this part, because the rest is not licensed. `None` if the
 /// text has not the form of a whole code.
 pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
-    // A dot is a character of the known part, `0` a digit, `A` a letter, `*` one of both.
-    let forms: &[&str] = match &country {
+    let code = fold::code(code);
+    let form = forms(country).iter().find(|form| form.len() == code.len() && begins(&code, form))?;
+    Some(part(&code, form))
+}
+
+/// The same for a code of which more than this part is typed, but perhaps not all.
+pub fn begun_part(country: [u8; 2], typed: &str) -> Option<String> {
+    let code = fold::code(typed);
+    let has_part = |form: &str| form.rfind('.').is_some_and(|last| last + 1 < code.len());
+    let form = forms(country).iter().find(|form| has_part(form) && begins(&code, form))?;
+    Some(part(&code, form))
+}
+
+/// The forms of whole codes. A dot is a character of the known part, `0` a digit, `A` a letter, `*` one of both.
+fn forms(country: [u8; 2]) -> &'static [&'static str] {
+    match &country {
         b"AR" => &["A....AAA"],
         b"CA" => &["...0A0"],
         b"GB" | b"GG" | b"IM" | b"JE" => &["..0AA", "...0AA", "....0AA"],
@@ -134,21 +148,22 @@ pub fn known_part(country: [u8; 2], code: &str) -> Option<String> {
         b"MT" => &["...0000"],
         b"NL" => &["....AA"],
         b"US" => &[".....0000"],
-        _ => return None,
-    };
-    let code = fold::code(code);
-    let form = forms.iter().find(|form| has_form(&code, form))?;
-    let known = code.chars().zip(form.chars()).filter(|(_, form)| *form == '.');
-    Some(known.map(|(letter, _)| letter).collect())
+        _ => &[],
+    }
 }
 
-fn has_form(code: &str, form: &str) -> bool {
+fn begins(code: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| match form {
         b'0' => byte.is_ascii_digit(),
         b'A' => byte.is_ascii_alphabetic(),
         _ => byte.is_ascii_alphanumeric(),
     };
-    code.len() == form.len() && code.bytes().zip(form.bytes()).all(fits)
+    code.len() <= form.len() && code.bytes().zip(form.bytes()).all(fits)
+}
+
+fn part(code: &str, form: &str) -> String {
+    let known = code.chars().zip(form.chars()).filter(|(_, form)| *form == '.');
+    known.map(|(letter, _)| letter).collect()
 }
 
 #[cfg(test)]
@@ -229,6 +244,11 @@ mod tests {
         assert_eq!(known_part(*b"MT", "VLT 1117").as_deref(), Some("VLT"));
         assert_eq!(known_part(*b"AR", "c1425cla").as_deref(), Some("1425"));
         assert_eq!(known_part(*b"JE", "JE2 3AB").as_deref(), Some("JE2"));
+        for (typed, part) in
+            [("SW1A 1A", Some("SW1A")), ("w1a1", Some("W1A")), ("E1 6", Some("E1")), ("SW", None)]
+        {
+            assert_eq!(begun_part(*b"GB", typed).as_deref(), part, "{typed}");
+        }
         for (country, odd) in [
             (b"AR", "14250CLA"),
             (b"CA", "K1A 0B1 9"),

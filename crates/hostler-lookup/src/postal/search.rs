@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 
+use super::clean::begun_part;
 use super::fold;
 use super::image::ImageSection;
 use super::table::{City, Country, PostalPlace, PostalTable, Region};
@@ -44,7 +45,7 @@ struct SearchRank {
 }
 
 impl PostalTable {
-    /// Codes that begin with this text, each with its first place.
+    /// Codes that begin with this text, each with its first place. If the data has only a part of the codes: the code with this part of the text.
     pub fn codes_like(
         &self,
         country: &Country,
@@ -52,7 +53,12 @@ impl PostalTable {
         state: Option<&Region<'_>>,
         most: usize,
     ) -> Vec<PostalPlace<'_>> {
-        let places = self.prefix(country, prefix);
+        let mut places = self.prefix(country, prefix);
+        if places.is_empty()
+            && let Some(part) = begun_part(country.code, prefix)
+        {
+            places = self.code(country, &part);
+        }
         // Compares numbers: there may be a million codes of other states before the first one of this state.
         let in_state = |at: &u32| state.is_none_or(|state| self.region_number(*at) == state.id);
         let mut found: Vec<PostalPlace<'_>> = Vec::new();

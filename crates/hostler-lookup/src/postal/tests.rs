@@ -220,6 +220,24 @@ fn a_city_with_a_number_in_its_name_is_suggested() {
 }
 
 #[test]
+fn a_whole_code_is_suggested_by_the_part_that_the_data_has() {
+    for postal in both() {
+        for (country, typed, code) in
+            [("gb", "SW1A 1AA", "SW1A"), ("gb", "sw1a1", "SW1A"), ("us", "97209-00", "97209")]
+        {
+            let (table, country) = postal.country(country).unwrap();
+            let found = table.suggest(country, typed, None, 10);
+            assert!(
+                matches!(found[..], [Suggestion::Code(place)] if place.code == code),
+                "{typed}: {found:?}"
+            );
+        }
+        let (table, gb) = postal.country("gb").unwrap();
+        assert!(table.suggest(gb, "SW1A 11", None, 10).is_empty());
+    }
+}
+
+#[test]
 fn a_scottish_or_irish_city_is_found_in_each_spelling() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("rows.txt");
