@@ -34,8 +34,10 @@ pub(super) fn explain(native: &Native, exchange: &mut Exchange, refusal: &Refusa
 }
 
 /// The answer. The body has been read before.
-pub(super) fn answer(native: &Native, route: &Route, exchange: &Exchange) -> Answer {
+pub(super) fn answer(native: &Native, route: &Route, exchange: &mut Exchange) -> Answer {
     let whole = path_of(exchange).with_plain(false, |path| native.answer(&asked(exchange), path));
+    // A `Cache-Control: max-age=...` that the route sets is not for an error.
+    exchange.to_client.yields = whole.head.status >= 400;
     Answer::of_own(whole, route.has_encoded())
 }
 

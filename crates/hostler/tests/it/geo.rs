@@ -300,6 +300,19 @@ async fn a_page_may_read_why_a_lookup_is_over_the_rate_limit() {
 }
 
 #[tokio::test]
+async fn an_error_of_a_lookup_is_not_stored_on_a_route_that_sets_cache_control() {
+    let fields = "Cache-Control = 'public, max-age=600', CDN-Cache-Control = 'max-age=600'";
+    let site = started("", &format!("{EVERYWHERE}response_headers = {{ set = {{ {fields} }} }}\n")).await;
+    let found = site.get("/geo/81.2.69.160").await;
+    found.assert_status(200).assert_field("cache-control", "public, max-age=600");
+    for (path, status) in [("/geo/x", 400), ("/geo/10.0.0.1/city", 404), ("/nothing", 404)] {
+        let error = site.get(path).await;
+        error.assert_status(status).assert_field("cache-control", "no-store");
+        error.assert_no_field("cdn-cache-control");
+    }
+}
+
+#[tokio::test]
 async fn lookup_paths_are_below_the_routes_path() {
     let routes = "[[routes]]\nmatch = '/lookup/*'\ngeo = true\n[[routes]]\nmatch = '/geo/*'\ngeo = true\n
         [[routes]]\nmatch = '/get_city'\ngeo = true\n[[routes]]\nmatch = '/get_city/*'\nrespond = 'other'\n";
