@@ -18,6 +18,8 @@ pub(super) struct Lane {
     /// Bytes that were read and the sink has not yet taken. While there are any, nothing more is read.
     waiting: Vec<u8>,
     sent: usize,
+    /// How many bytes the sink has taken since it was last flushed whole. TLS may still hold all of them.
+    held: usize,
     /// The memory of the bytes that wait. They are read already, so they are counted and never refused.
     memory: Reservation,
     /// Finds the frame ends of a WebSocket.
@@ -82,6 +84,7 @@ impl Lane {
         let mut lane = Self {
             waiting: Vec::new(),
             sent: 0,
+            held: 0,
             memory,
             frames,
             state: LaneState::On,
@@ -145,6 +148,7 @@ impl Lane {
             match Pin::new(&mut *to).poll_write(cx, &self.waiting[self.sent..]) {
                 Poll::Ready(Ok(taken @ 1..)) => {
                     self.sent += taken;
+                    self.held += taken;
                     self.moved = true;
                     self.stalled.clear();
                 }
@@ -163,6 +167,7 @@ impl Lane {
         }
         match Pin::new(to).poll_flush(cx) {
             Poll::Ready(Ok(())) => {
+                self.held = 0;
                 self.stalled.clear();
                 Poll::Ready(Ok(()))
             }
@@ -215,6 +220,7 @@ impl Lane {
             // A failure of the sink is reported by the next write.
             _ => 0,
         };
+        self.held += taken;
         self.waiting.extend_from_slice(&bytes[taken..]);
     }
 
@@ -259,7 +265,7 @@ impl Lane {
             LaneError::Source => self.ended = true,
             LaneError::Sink | LaneError::Stalled => {
                 self.waiting = Vec::new();
-                (self.sent, self.finished) = (0, true);
+                (self.sent, self.held, self.finished) = (0, 0, true);
                 self.state = LaneState::Nowhere;
                 self.count();
             }
@@ -282,7 +288,7 @@ impl Lane {
 
     /// The sink has everything that was read for it.
     pub fn is_taken(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.held == 0
     }
 
     /// The sink has everything, and the source will send nothing more.

@@ -1,11 +1,15 @@
 //! Tunnels whose ends take their bytes slowly.
 
 use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hostler_dispatch::{Claim, Pool, PoolSettings};
-use hostler_wire::going_away;
+use hostler_wire::{Duplex, Stream, going_away};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
 use super::{WireSettings, simulated_address, wire};
@@ -17,8 +21,55 @@ fn last_words() -> Vec<u8> {
     [&[0x82_u8, 100][..], &[7; 100], &going_away(None)].concat()
 }
 
+/// A stream that takes all bytes, and holds them until the one below has room, as TLS does.
+#[derive(Debug)]
+struct HoldsBack {
+    below: Stream,
+    held: Vec<u8>,
+}
+
+impl Duplex for HoldsBack {
+    fn abort(&mut self) {}
+}
+
+impl AsyncRead for HoldsBack {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().below).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for HoldsBack {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.get_mut().held.extend_from_slice(buf);
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while !this.held.is_empty() {
+            let taken = ready!(Pin::new(&mut this.below).poll_write(cx, &this.held))?;
+            this.held.drain(..taken);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(Pin::new(&mut *this).poll_flush(cx))?;
+        Pin::new(&mut this.below).poll_shutdown(cx)
+    }
+}
+
+fn as_it_is(stream: Stream) -> Stream {
+    stream
+}
+
+fn holding_back(below: Stream) -> Stream {
+    Stream::InHttp2(Box::new(HoldsBack { below, held: Vec::new() }))
+}
+
 /// The client has sent its Close frame, and takes the last words within 20 s.
-async fn slow_client(seed: u64) -> (Ended, Vec<u8>) {
+async fn slow_client(seed: u64, made: fn(Stream) -> Stream) -> (Ended, Vec<u8>) {
     let sweep = Sweep::new();
     tokio::spawn(sweep.clone().run());
     let pool = Pool::new("app", PoolSettings::default());
@@ -33,7 +84,7 @@ async fn slow_client(seed: u64) -> (Ended, Vec<u8>) {
     let deadlines = [sweep.deadline(), sweep.deadline(), sweep.deadline()];
     let hour = Duration::from_secs(3600);
     let client_end = ClientEnd {
-        stream,
+        stream: made(stream),
         head: Vec::new(),
         early: Vec::new(),
         deadlines,
@@ -67,6 +118,13 @@ async fn slow_client(seed: u64) -> (Ended, Vec<u8>) {
 async fn a_client_that_takes_the_last_frames_slowly_gets_all_of_them() {
     // The bytes arrive in other pieces with each seed.
     for seed in 0..20 {
-        assert_eq!(slow_client(seed).await, (Ended::Whole, last_words()), "seed {seed}");
+        assert_eq!(slow_client(seed, as_it_is).await, (Ended::Whole, last_words()), "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_gets_the_last_frames_also_if_its_stream_holds_them_back_as_tls_does() {
+    for seed in 0..20 {
+        assert_eq!(slow_client(seed, holding_back).await, (Ended::Whole, last_words()), "seed {seed}");
     }
 }
