@@ -1,6 +1,7 @@
 //! One direction of a tunnel: moves bytes from a source to a sink, without a buffer while the sink keeps up. Knows nothing of the other
 //! direction, and of WebSockets only where frames end.
 
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -153,27 +154,45 @@ impl Lane {
                     self.stalled.clear();
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(LaneError::Sink)),
-                Poll::Pending => return self.poll_stalled(cx),
+                Poll::Pending => {
+                    return match self.poll_through(cx, to) {
+                        Poll::Ready(Err(_)) => Poll::Ready(Err(LaneError::Sink)),
+                        _ => self.poll_stalled(cx),
+                    };
+                }
             }
         }
         if self.sent > 0 {
             // Many tunnels that idle after a burst must not keep their buffers.
             self.waiting = Vec::new();
             self.sent = 0;
-            self.count();
         }
         if self.finished {
+            self.count();
             return Poll::Ready(Ok(()));
         }
-        match Pin::new(to).poll_flush(cx) {
+        match self.poll_through(cx, to) {
             Poll::Ready(Ok(())) => {
-                self.held = 0;
                 self.stalled.clear();
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(_)) => Poll::Ready(Err(LaneError::Sink)),
             Poll::Pending => self.poll_stalled(cx),
         }
+    }
+
+    /// Flushes the sink, and counts what waits after that, here or in the sink.
+    fn poll_through<W: AsyncWrite + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &mut W,
+    ) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(to).poll_flush(cx);
+        if flushed.is_ready() {
+            self.held = 0;
+        }
+        self.count();
+        flushed
     }
 
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LaneError>> {
@@ -206,7 +225,6 @@ impl Lane {
                 self.look(bytes);
             }
         }
-        self.count();
     }
 
     /// Writes the bytes to the sink from where they lie. Only what the sink does not take is copied.
@@ -224,9 +242,9 @@ impl Lane {
         self.waiting.extend_from_slice(&bytes[taken..]);
     }
 
-    /// Counts what waits. Mostly that is nothing, as before.
+    /// Counts what waits. Mostly that is nothing, as before. What has been sent of `waiting` is still there.
     fn count(&mut self) {
-        let waiting = self.waiting.len() as u64;
+        let waiting = (self.waiting.len() + self.held.saturating_sub(self.sent)) as u64;
         if self.memory.bytes() != waiting {
             self.memory.set(waiting);
         }
@@ -321,7 +339,6 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::io;
     use std::sync::Arc;
 
     use hostler_wire::going_away;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hostler_testkit::{Frame, Site, eventually, frame_client_that_reads_late};
+use hostler_testkit::{Frame, Site, authority, eventually, frame_client_that_reads_late, tls_clients};
 use tokio::io::AsyncWriteExt;
 
 use crate::http2_tunnels::accept;
 use crate::slow_clients::is_given_back;
-use crate::tunnels::{End, Member, has_tunnels, in_front, tunnel};
+use crate::tls::{ONE, secured};
+use crate::tunnels::{End, Member, handshake, has_tunnels, in_front, switched, tunnel};
 
 const TUNNELS: u32 = 10;
 /// The most bytes that wait in one direction of a tunnel.
@@ -29,6 +30,21 @@ async fn what_waits_in_a_tunnel_counts_as_memory_for_answers() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
     let (client, end) = tunnel(&site, &member, "any").await;
+    floods(end);
+    eventually("bytes that wait", async || (used(&site).await > 0).then_some(())).await;
+    assert!(used(&site).await <= OF_ONE);
+    drop(client);
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn what_tls_holds_of_a_tunnel_counts_as_memory_for_answers() {
+    let (trust, member) = (authority(), Member::start().await);
+    let site = secured(&trust, ONE).with_member("app", &member.address()).start().await;
+    let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+    client.send(handshake("any")).await;
+    let mut end = member.accept().await;
+    end.send(switched("any")).await;
     floods(end);
     eventually("bytes that wait", async || (used(&site).await > 0).then_some(())).await;
     assert!(used(&site).await <= OF_ONE);
