@@ -21,6 +21,8 @@ pub(super) struct Lane {
     sent: usize,
     /// How many bytes the sink has taken since it was last flushed whole. TLS may still hold all of them.
     held: usize,
+    /// How many bytes the socket below the sink had accepted at the last look.
+    below: u64,
     /// The memory of the bytes that wait. They are read already, so they are counted and never refused.
     memory: Reservation,
     /// Finds the frame ends of a WebSocket.
@@ -86,6 +88,7 @@ impl Lane {
             waiting: Vec::new(),
             sent: 0,
             held: 0,
+            below: 0,
             memory,
             frames,
             state: LaneState::On,
@@ -109,6 +112,16 @@ impl Lane {
     pub fn withholds_end(mut self) -> Self {
         self.withholds_end = self.frames.is_some();
         self
+    }
+
+    /// Notes how many bytes the socket below the sink has accepted so far. TLS takes bytes before the socket does, so only this shows that the
+    /// sink goes on with them.
+    pub fn note_below(&mut self, accepted: u64) {
+        if accepted != self.below {
+            self.below = accepted;
+            self.moved = true;
+            self.stalled.clear();
+        }
     }
 
     /// Moves bytes. Ready when the source has ended and the sink has everything.
@@ -405,6 +418,36 @@ mod tests {
         let moving = poll_fn(|cx| lane.poll(cx, &mut from, &mut to));
         assert_eq!(timeout(2 * TIME_LIMIT, moving).await, Ok(Err(LaneError::Stalled)));
         drop(sink);
+    }
+
+    /// A sink that takes all bytes, and passes them on when its socket accepts them, as TLS does.
+    struct TakesAhead;
+
+    impl AsyncWrite for TakesAhead {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(buf.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sink_that_takes_bytes_ahead_stalls_only_when_its_socket_accepts_none() {
+        let mut lane = lane(b"", false);
+        let (_source, mut from) = duplex(64);
+        for accepted in 0..20 {
+            lane.note_below(accepted);
+            let moving = poll_fn(|cx| lane.poll(cx, &mut from, &mut TakesAhead));
+            assert!(timeout(TIME_LIMIT / 2, moving).await.is_err(), "{accepted}");
+        }
+        let moving = poll_fn(|cx| lane.poll(cx, &mut from, &mut TakesAhead));
+        assert_eq!(timeout(2 * TIME_LIMIT, moving).await, Ok(Err(LaneError::Stalled)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -158,6 +158,11 @@ impl Tunnel {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, dismissed: Pin<&mut impl Future<Output = ()>>) -> Poll<Ended> {
+        for (lane, sink) in [(&mut self.up, &self.member), (&mut self.down, &self.client)] {
+            if let Some(accepted) = sink.taken_below() {
+                lane.note_below(accepted);
+            }
+        }
         // One direction alone may use up the turn of the task.
         self.down_first = !self.down_first;
         let (up, down) = if self.down_first {
