@@ -149,7 +149,14 @@ impl Lane {
             }
             let most = if self.memory.is_tight() { LEAST } else { usize::MAX };
             let read = read_then(from, cx, most, |cx, bytes| self.take(cx, bytes, to));
-            ready!(read).map_err(|_| LaneError::Source)?;
+            match ready!(read) {
+                Ok(()) => {}
+                // TLS without its close message. Whether a WebSocket is whole, its frames tell.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.frames.is_some() => {
+                    self.ended = true;
+                }
+                Err(_) => return Poll::Ready(Err(LaneError::Source)),
+            }
         }
     }
 

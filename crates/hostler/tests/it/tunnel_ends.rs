@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{ConnectionEnding, Site, WAIT_LIMIT};
+use hostler_testkit::{ConnectionEnding, Site, WAIT_LIMIT, authority, tls_clients};
 use tokio::time::Instant;
 
-use crate::tunnels::{GOING_AWAY, Member, has_tunnels, in_front, tunnel};
+use crate::tls::{ONE, secured};
+use crate::tunnels::{GOING_AWAY, Member, handshake, has_tunnels, in_front, switched, tunnel};
 
 /// A text frame of a server.
 fn frame(text: &str) -> Vec<u8> {
@@ -115,6 +116,27 @@ async fn the_log_says_whether_a_client_has_left_its_websocket_without_a_close_fr
     assert_eq!(client.read_exactly(4).await, GOING_AWAY);
     client.assert_closed().await;
     assert!(site.exchanges(2).await[1]["aborted"].is_null());
+}
+
+#[tokio::test]
+async fn a_websocket_over_tls_ends_in_order_also_without_the_close_message_of_tls() {
+    let (trust, member) = (authority(), Member::start().await);
+    let site = secured(&trust, ONE).with_member("app", &member.address()).start().await;
+    for last in [masked(8, &[3, 0xe9]), masked(1, b"hi")] {
+        let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
+        client.send(handshake("websocket")).await;
+        let mut end = member.accept().await;
+        end.send(switched("websocket")).await;
+        client.next_head().await.unwrap();
+        client.send(&last).await;
+        client.cut_off();
+        assert_eq!(end.rest().await, (last, true));
+        end.finish_sending().await;
+        has_tunnels(&site, 0).await;
+    }
+    let lines = site.exchanges(2).await;
+    assert!(lines[0]["aborted"].is_null(), "its Close frame has come: {lines:?}");
+    assert_eq!(lines[1]["aborted"], "client");
 }
 
 #[tokio::test]
