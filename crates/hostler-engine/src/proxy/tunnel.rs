@@ -165,13 +165,16 @@ impl Tunnel {
         }
         // One direction alone may use up the turn of the task.
         self.down_first = !self.down_first;
-        let (up, down) = if self.down_first {
+        let (mut up, mut down) = if self.down_first {
             let down = self.down.poll(cx, &mut self.member, &mut self.client);
             (self.up.poll(cx, &mut self.client, &mut self.member), down)
         } else {
             let up = self.up.poll(cx, &mut self.client, &mut self.member);
             (up, self.down.poll(cx, &mut self.member, &mut self.client))
         };
+        if self.down.has_closed() {
+            self.let_member_go(cx, &mut up, &mut down);
+        }
         match (up, down) {
             (Poll::Ready(Err(broken)), _) => {
                 return Poll::Ready(self.judge(broken, Ended::Client, Ended::Worker));
@@ -201,6 +204,24 @@ impl Tunnel {
             return Poll::Ready(if self.is_over { Ended::Whole } else { Ended::Idle });
         }
         dismissed.poll(cx).map(|()| Ended::Dismissed)
+    }
+
+    /// A member that has sent its Close frame may close its connection in any way: what the client still sends is dropped, and the client gets
+    /// all that the member has sent. A kernel resets a connection that is closed before everything was read.
+    fn let_member_go(
+        &mut self,
+        cx: &mut Context<'_>,
+        up: &mut Poll<Result<(), LaneError>>,
+        down: &mut Poll<Result<(), LaneError>>,
+    ) {
+        if *up == Poll::Ready(Err(LaneError::Sink)) {
+            self.up.tolerate(LaneError::Sink);
+            *up = self.up.poll(cx, &mut self.client, &mut self.member);
+        }
+        if *down == Poll::Ready(Err(LaneError::Source)) {
+            self.down.tolerate(LaneError::Source);
+            *down = self.down.poll(cx, &mut self.member, &mut self.client);
+        }
     }
 
     /// Whether a WebSocket is over: both sides have sent Close frames, or the member has closed its connection after its own, and both ends

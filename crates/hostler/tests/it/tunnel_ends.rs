@@ -176,6 +176,20 @@ async fn a_member_that_resets_its_tunnel_resets_the_client_unless_a_close_frame_
 }
 
 #[tokio::test]
+async fn a_member_may_reset_its_websocket_after_its_close_frame() {
+    let member = Member::start().await;
+    let site = in_front(&member, "").await;
+    let (mut client, mut end) = tunnel(&site, &member, "websocket").await;
+    end.send(GOING_AWAY).await;
+    assert_eq!(client.read_exactly(4).await, GOING_AWAY);
+    end.stream.set_zero_linger().unwrap();
+    drop(end);
+    client.assert_closed().await;
+    drop(client);
+    assert!(site.exchanges(1).await[0]["aborted"].is_null());
+}
+
+#[tokio::test]
 async fn after_a_member_dies_inside_a_frame_no_close_frame_is_sent() {
     let member = Member::start().await;
     let site = in_front(&member, "").await;
