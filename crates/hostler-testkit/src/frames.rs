@@ -68,7 +68,8 @@ impl Frame {
         u32::from_be_bytes(self.payload[start..start + 4].try_into().unwrap())
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// The frame as it is sent.
+    pub fn bytes(&self) -> Vec<u8> {
         let length = (self.payload.len() as u32).to_be_bytes();
         let stream = self.stream.to_be_bytes();
         [&length[1..], &[self.kind, self.flags], &stream, &self.payload].concat()

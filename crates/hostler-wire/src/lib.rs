@@ -4,7 +4,7 @@
 //! Both sides of a proxy use the same rules, so what is accepted in front is read in the same way behind. `head` and
 //! `scan` read heads, `compose` makes them from parts, `write` writes them. `body` decides where a body ends and reads
 //! it, `bulk` reads long bodies without a copy, `chunked` reads the chunked coding, `trailer` decides which trailers are allowed. `link` reads the links of a `Link` field. `connection` is a connection to a
-//! member, `direct` sends files inside the kernel, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
+//! member, `direct` sends files inside the kernel, `held` tells what TLS holds, `turn` bounds what a task moves in one turn. Of WebSockets, only the bounds of frames are known (`websocket`).
 
 pub mod body;
 pub mod bulk;
@@ -17,6 +17,7 @@ pub mod direct;
 pub mod field;
 pub mod grammar;
 pub mod head;
+mod held;
 pub mod link;
 mod preference;
 pub mod scan;

@@ -31,6 +31,8 @@ const MOST_HELD: u64 = 10_000;
 /// The part of an answer that a slow client has not taken. A client that keeps up has none.
 pub(super) struct AnswerBuffer {
     memory: Reservation,
+    /// How many bytes TLS holds of the answer, beside those in memory here.
+    held_back: usize,
     spill: Option<Box<Spill>>,
     /// Whether there was room for more bytes neither in memory nor in the spool.
     is_crowded: bool,
@@ -100,6 +102,7 @@ impl AnswerBuffer {
     pub fn new(account: &Arc<MemoryAccount>, progress: &Progress) -> Box<Self> {
         Box::new(Self {
             memory: account.reservation(),
+            held_back: 0,
             spill: None,
             is_crowded: false,
             pace: TransferRate::default(),
@@ -116,6 +119,11 @@ impl AnswerBuffer {
     /// The client's share of the memory for answers.
     pub fn memory(&mut self) -> &mut Reservation {
         &mut self.memory
+    }
+
+    /// Notes how many bytes TLS holds. They take memory, too.
+    pub fn note_held_back(&mut self, bytes: usize) {
+        self.held_back = bytes;
     }
 
     /// Whether a part of the answer is in a file, or on its way there or back.
@@ -139,9 +147,9 @@ impl AnswerBuffer {
         if let Some(spill) = &mut self.spill {
             return room_of(spill, kind);
         }
-        let left = limit.saturating_sub(unsent).min(PIECE);
-        for left in [left, left.min(LEAST.saturating_sub(unsent))] {
-            if left > 0 && self.memory.resize((unsent + left) as u64) {
+        let (left, held) = (limit.saturating_sub(unsent).min(PIECE), unsent + self.held_back);
+        for left in [left, left.min(LEAST.saturating_sub(held))] {
+            if left > 0 && self.memory.resize((held + left) as u64) {
                 (self.full_since, self.is_crowded) = (None, false);
                 return BufferPlace::Memory(left);
             }
@@ -186,8 +194,8 @@ impl AnswerBuffer {
         }
     }
 
-    /// Counts the bytes of the outbox, which wait in memory. If there is no memory for them, all but the first `keep` bytes go to a file,
-    /// unless they are stored elsewhere too.
+    /// Counts the bytes of the outbox, which wait in memory, and those that TLS holds. If there is no memory for them, all but the first `keep`
+    /// bytes of the outbox go to a file, unless they are stored elsewhere too.
     pub fn wait(
         &mut self,
         outbox: &mut Vec<u8>,
@@ -195,7 +203,7 @@ impl AnswerBuffer {
         kind: BufferKind,
         account: impl FnOnce() -> SpoolAccount,
     ) {
-        if self.memory.resize(outbox.len() as u64) {
+        if self.memory.resize((outbox.len() + self.held_back) as u64) {
             return;
         }
         if kind == BufferKind::Stored && self.spill.is_none() && !self.is_crowded && outbox.len() > keep {
@@ -213,7 +221,7 @@ impl AnswerBuffer {
                 }
             }
         }
-        self.memory.set(outbox.len() as u64);
+        self.memory.set((outbox.len() + self.held_back) as u64);
     }
 
     /// Moves bytes into the file, and from the file into an empty `outbox`, up to `wanted` bytes. `ended`: no more bytes will come.

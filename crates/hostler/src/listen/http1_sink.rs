@@ -131,18 +131,20 @@ impl AnswerSink for Http1Client {
     }
 
     fn hold(&mut self, buffer: &mut AnswerBuffer, sent: bool, kind: BufferKind) -> usize {
+        let held = if sent { 0 } else { self.stream.held_back() };
+        buffer.note_held_back(held);
         if sent {
             return buffer.wanted();
         }
         if self.tail.is_empty() {
-            let keep = self.sent + answer_buffer::LEAST;
+            let keep = self.sent + answer_buffer::LEAST.saturating_sub(held);
             let Self { outbox, spool, settings, .. } = self;
             let account = || spool.get_or_insert_with(|| settings.spool.account()).clone();
             buffer.wait(outbox, keep, kind, account);
         } else {
             // A body that is in the cache too is counted there.
             let tail = if self.tail.is_unique() { self.tail.len() } else { 0 };
-            buffer.memory().set((self.outbox.len() + tail) as u64);
+            buffer.memory().set((self.outbox.len() + tail + held) as u64);
         }
         0
     }

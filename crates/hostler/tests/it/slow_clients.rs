@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hostler_testkit::{
-    Client, Frame, Site, Step, Upstream, authority, client_with_window, eventually, frame_client, ok, text,
-    tls_clients, upstream,
+    Authority, Client, Frame, Site, Step, Upstream, authority, client_with_window, eventually, frame_client,
+    ok, text, tls_clients, upstream,
 };
 use serde_json::Value;
 use tokio::net::TcpSocket;
@@ -171,6 +171,51 @@ async fn a_client_over_tls_that_takes_nothing_of_its_last_answer_keeps_no_connec
         (site.status().await["connections"]["open"] == 0).then_some(())
     })
     .await;
+}
+
+/// A client whose kernel takes little ahead.
+async fn tls_client_with_window(trust: &Authority, protocol: &str, site: &Site) -> Client {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = socket.connect(site.tls_address()).await.unwrap();
+    tls_clients(trust).speaking(&[protocol]).over("a.test", stream).await.unwrap()
+}
+
+async fn bytes_wait_in_tls(site: &Site) {
+    eventually("bytes that TLS holds", async || {
+        let used = site.status().await["answer_memory"]["used"].as_u64()?;
+        (1..100_000).contains(&used).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_tls_holds_of_a_response_counts_as_memory_for_answers() {
+    // TLS takes each of them whole, so nothing waits elsewhere. The kernel does not take all of them.
+    let (trust, app) = (authority(), app_with_large(60 << 10).await);
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_client_with_window(&trust, "http/1.1", &site).await;
+    client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n".repeat(100)).await;
+    bytes_wait_in_tls(&site).await;
+    drop(client);
+    is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn what_tls_holds_of_responses_over_http_2_counts_as_memory_for_answers() {
+    // Only TLS holds bytes that count: heads are not counted before it.
+    let head = format!("HTTP/1.1 204 No Content\r\nX-Long: {}\r\n\r\n", "x".repeat(8000));
+    let (trust, app) = (authority(), upstream().answers(head).start().await);
+    let site = started(&trust, ONE, &app).await;
+    let mut client = tls_client_with_window(&trust, "h2", &site).await;
+    let fields = [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a.test")];
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(Frame::new(Frame::SETTINGS, 0, 0, "").bytes());
+    (0..50).for_each(|n| bytes.extend(Frame::request(2 * n + 1, &fields).bytes()));
+    client.send(bytes).await;
+    bytes_wait_in_tls(&site).await;
+    drop(client);
+    is_given_back(&site).await;
 }
 
 #[tokio::test]

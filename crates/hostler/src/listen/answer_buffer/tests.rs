@@ -56,6 +56,21 @@ fn without_memory_bytes_over_the_minimum_go_to_a_file_at_once() {
 }
 
 #[test]
+fn what_tls_holds_is_a_part_of_the_minimum() {
+    let budget = budget(0);
+    let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
+    let room = |buffer: &mut AnswerBuffer| buffer.place((0, 1 << 20), BufferKind::Ready, &at(0, 0), account);
+    buffer.note_held_back(LEAST - 10);
+    assert_eq!(room(&mut buffer), BufferPlace::Memory(10));
+    buffer.note_held_back(PIECE);
+    assert_eq!(room(&mut buffer), BufferPlace::Full);
+    let mut outbox = vec![1; 100];
+    buffer.wait(&mut outbox, 0, BufferKind::Stored, account);
+    assert_eq!((outbox.len(), buffer.is_spilling()), (0, true));
+    assert_eq!(budget.view().used, PIECE as u64);
+}
+
+#[test]
 fn without_a_spool_arrived_bytes_stay_in_memory_and_are_counted() {
     let budget = budget(0);
     let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));

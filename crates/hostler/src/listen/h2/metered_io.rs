@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hostler_engine::exchange::{Deadline, Slow, Sweep, TransferRate};
+use hostler_engine::exchange::{Deadline, Reservation, Slow, Sweep, TransferRate};
 use hostler_wire::{Stream, read_some};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -59,6 +59,14 @@ impl ConnectionSignals {
     }
 }
 
+/// A client for which bytes wait because its socket does not take them.
+struct BlockedClient {
+    /// The deadline for it to take some of them.
+    stalled: Deadline,
+    /// The memory of the bytes that TLS holds.
+    held_back: Reservation,
+}
+
 /// The byte stream of an HTTP/2 connection.
 pub(super) struct MeteredIo {
     stream: Stream,
@@ -71,8 +79,8 @@ pub(super) struct MeteredIo {
     sweep: Sweep,
     /// The deadline for the end of a head. After the shutdown: for the client to close.
     slow: Option<Box<Deadline>>,
-    /// The deadline for the client to take some bytes. None while no bytes wait in the socket.
-    stalled: Option<Box<Deadline>>,
+    /// None while no bytes wait in the socket.
+    blocked: Option<Box<BlockedClient>>,
     /// How fast the client reads, and how many bytes it had taken at the last check.
     pace: TransferRate,
     taken: u64,
@@ -99,7 +107,7 @@ impl MeteredIo {
             signals,
             sweep: sweep.clone(),
             slow: Some(Box::new(slow)),
-            stalled: None,
+            blocked: None,
             pace: TransferRate::default(),
             taken: 0,
             written: 0,
@@ -141,7 +149,7 @@ impl MeteredIo {
 
     /// Whether bytes wait in the socket for the client. It has `send_timeout` to take some of them.
     pub fn is_blocked(&self) -> bool {
-        self.stalled.is_some()
+        self.blocked.is_some()
     }
 
     /// Waits for bytes while `h2` has no buffer to read them into. It reads them next.
@@ -175,17 +183,22 @@ impl MeteredIo {
         let moved = taken - std::mem::replace(&mut self.taken, taken);
         let mut slow = None;
         if moved > 0 {
-            self.stalled = None;
+            self.blocked = None;
             let now = self.sweep.millis();
             if !self.pace.has_moved(moved, now, self.settings.send_limits.min_send_rate) {
                 slow = Some(Slow::TooSlow);
             }
         }
         if written.is_pending() {
+            let held = self.stream.held_back() as u64;
             // Made first: without any deadline, the clock of the sweep stands still.
-            let stalled = self.stalled.get_or_insert_with(|| Box::new(self.sweep.deadline()));
+            let blocked = self.blocked.get_or_insert_with(|| {
+                let held_back = self.settings.answer_memory.account().reservation();
+                Box::new(BlockedClient { stalled: self.sweep.deadline(), held_back })
+            });
+            blocked.held_back.set(held);
             self.pace.wait(self.sweep.millis());
-            if stalled.poll_stalled(cx, self.settings.send_limits.send_timeout).is_ready() {
+            if blocked.stalled.poll_stalled(cx, self.settings.send_limits.send_timeout).is_ready() {
                 slow = Some(Slow::Stalled);
             }
         }
