@@ -201,7 +201,11 @@ impl Tunnel {
             self.idle.set_after(self.idle_timeout);
         }
         if self.idle.poll_due(cx).is_ready() {
-            return Poll::Ready(if self.is_over { Ended::Whole } else { Ended::Idle });
+            if !self.is_over {
+                return Poll::Ready(Ended::Idle);
+            }
+            self.end_both(cx);
+            return Poll::Ready(Ended::Whole);
         }
         dismissed.poll(cx).map(|()| Ended::Dismissed)
     }
@@ -222,6 +226,16 @@ impl Tunnel {
             self.down.tolerate(LaneError::Source);
             *down = self.down.poll(cx, &mut self.member, &mut self.client);
         }
+    }
+
+    /// Ends both directions of a WebSocket that is over, although an end has not closed yet. An HTTP/2 stream that is dropped without its end is
+    /// reset, and then its client does not get what HTTP/2 has not sent yet.
+    fn end_both(&mut self, cx: &mut Context<'_>) {
+        self.up.cut();
+        self.down.cut();
+        // Both sinks have taken everything, so this needs no wait.
+        let _ = self.up.poll(cx, &mut self.client, &mut self.member);
+        let _ = self.down.poll(cx, &mut self.member, &mut self.client);
     }
 
     /// Whether a WebSocket is over: both sides have sent Close frames, or the member has closed its connection after its own, and both ends

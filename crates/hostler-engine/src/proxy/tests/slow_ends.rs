@@ -26,6 +26,18 @@ fn last_words() -> Vec<u8> {
 struct HoldsBack {
     below: Stream,
     held: Vec<u8>,
+    /// It counts as flushed with bytes that it holds, as a stream of HTTP/2. They are lost if it is dropped without its end.
+    until_end: bool,
+}
+
+impl HoldsBack {
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.held.is_empty() {
+            let taken = ready!(Pin::new(&mut self.below).poll_write(cx, &self.held))?;
+            self.held.drain(..taken);
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl Duplex for HoldsBack {
@@ -46,16 +58,12 @@ impl AsyncWrite for HoldsBack {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        while !this.held.is_empty() {
-            let taken = ready!(Pin::new(&mut this.below).poll_write(cx, &this.held))?;
-            this.held.drain(..taken);
-        }
-        Poll::Ready(Ok(()))
+        if this.until_end { Poll::Ready(Ok(())) } else { this.poll_held(cx) }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        ready!(Pin::new(&mut *this).poll_flush(cx))?;
+        ready!(this.poll_held(cx))?;
         Pin::new(&mut this.below).poll_shutdown(cx)
     }
 }
@@ -65,11 +73,15 @@ fn as_it_is(stream: Stream) -> Stream {
 }
 
 fn holding_back(below: Stream) -> Stream {
-    Stream::InHttp2(Box::new(HoldsBack { below, held: Vec::new() }))
+    Stream::InHttp2(Box::new(HoldsBack { below, held: Vec::new(), until_end: false }))
 }
 
-/// The client has sent its Close frame, and takes the last words within 20 s.
-async fn slow_client(seed: u64, made: fn(Stream) -> Stream) -> (Ended, Vec<u8>) {
+fn holding_back_until_its_end(below: Stream) -> Stream {
+    Stream::InHttp2(Box::new(HoldsBack { below, held: Vec::new(), until_end: true }))
+}
+
+/// The client has sent its Close frame, and takes the last words within 20 s. Its stream has room for so many bytes.
+async fn slow_client(seed: u64, capacity: usize, made: fn(Stream) -> Stream) -> (Ended, Vec<u8>) {
     let sweep = Sweep::new();
     tokio::spawn(sweep.clone().run());
     let pool = Pool::new("app", PoolSettings::default());
@@ -77,7 +89,7 @@ async fn slow_client(seed: u64, made: fn(Stream) -> Stream) -> (Ended, Vec<u8>) 
     let endpoint = Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None);
     let _membership = pool.join(endpoint, 1);
     let lease = pool.acquire(Claim::default()).await.unwrap();
-    let (stream, client) = wire(WireSettings { capacity: 16, seed, discarded: Arc::new(|_| {}) });
+    let (stream, client) = wire(WireSettings { capacity, seed, discarded: Arc::new(|_| {}) });
     let (of_member, member) = wire(WireSettings { capacity: 10_000, seed, discarded: Arc::new(|_| {}) });
     client.write_at_once(&going_away(Some([1, 2, 3, 4])));
     member.write_at_once(&last_words());
@@ -118,13 +130,21 @@ async fn slow_client(seed: u64, made: fn(Stream) -> Stream) -> (Ended, Vec<u8>) 
 async fn a_client_that_takes_the_last_frames_slowly_gets_all_of_them() {
     // The bytes arrive in other pieces with each seed.
     for seed in 0..20 {
-        assert_eq!(slow_client(seed, as_it_is).await, (Ended::Whole, last_words()), "seed {seed}");
+        assert_eq!(slow_client(seed, 16, as_it_is).await, (Ended::Whole, last_words()), "seed {seed}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_gets_the_last_frames_also_if_its_stream_holds_them_back_as_tls_does() {
     for seed in 0..20 {
-        assert_eq!(slow_client(seed, holding_back).await, (Ended::Whole, last_words()), "seed {seed}");
+        assert_eq!(slow_client(seed, 16, holding_back).await, (Ended::Whole, last_words()), "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_a_slow_client_gets_its_end_also_if_the_member_never_closes() {
+    for seed in 0..20 {
+        let (ended, received) = slow_client(seed, 10_000, holding_back_until_its_end).await;
+        assert_eq!((ended, received), (Ended::Whole, last_words()), "seed {seed}");
     }
 }
