@@ -226,7 +226,7 @@ impl MemberConnection {
             let at_once = is_first.then(|| self.head.parse_at_once(unread, limits)).flatten();
             let end = match at_once {
                 None if unread.is_empty() => None,
-                None => self.scan.advance(unread, limits.max_size)?,
+                None => self.scan.advance_response(unread, limits.max_size)?,
                 whole => whole,
             };
             if let Some(end) = end {

@@ -1,5 +1,5 @@
 //! Finds the end of a head while its bytes arrive, and refuses bytes that could make two readers see two different ends,
-//! or that begin no request. Knows no fields.
+//! or that begin no request, or a response in HTTP/2. Knows no fields.
 
 use memchr::memchr_iter;
 
@@ -35,6 +35,9 @@ pub enum ScanError {
         "the request line begins with byte {0:#04x}, which no method contains (a TLS handshake begins with 0x16)"
     )]
     NoMethod(u8),
+    /// A response that begins with a SETTINGS frame, as each connection of an HTTP/2 server does (RFC 9113 section 3.4).
+    #[error("it is in HTTP/2, and the request was in HTTP/1.1")]
+    Http2,
     /// There is no end of the head within the limit.
     #[error("the header block is larger than {0} bytes")]
     TooLarge(usize),
@@ -99,6 +102,15 @@ impl HeadScan {
             Some(first) => Err(ScanError::NoMethod(first)),
             None => Ok(end),
         }
+    }
+
+    /// As [`advance`](Self::advance), for a response. A server that speaks only HTTP/2 sends its first frame, which has no end of a line, and then
+    /// closes the connection or waits.
+    pub fn advance_response(&mut self, bytes: &[u8], max_size: usize) -> Result<Option<usize>, ScanError> {
+        if matches!(bytes, [0, _, _, 4, 0, 0, 0, 0, 0, ..]) {
+            return Err(ScanError::Http2);
+        }
+        self.advance(bytes, max_size)
     }
 
     /// Whether no byte was read yet.
@@ -166,6 +178,16 @@ mod tests {
         // A whole line is the parser's to judge.
         let head = b"\x16 / HTTP/1.1\r\n\r\n";
         assert_eq!(begun(head), Ok(Some(head.len())));
+    }
+
+    #[test]
+    fn a_response_in_http_2_is_refused_at_its_first_frame() {
+        let begun = |bytes: &[u8]| HeadScan::default().advance_response(bytes, 1024);
+        assert_eq!(begun(b"\0\0\x06\x04\0\0\0\0\0\0\x03"), Err(ScanError::Http2));
+        assert_eq!(begun(b"\0\0\x0a\x04\0\0\0\0\0"), Err(ScanError::Http2));
+        for good in [&b"\0\0\x06\x04"[..], b"H", b"HTTP/1.1 200 OK\r\n"] {
+            assert_eq!(begun(good), Ok(None), "{}", good.escape_ascii());
+        }
     }
 
     #[test]

@@ -360,3 +360,16 @@ async fn an_unsolicited_answer_is_not_used_for_the_next_request() {
     }
     assert_eq!(app.connections(), 2);
 }
+
+#[tokio::test]
+async fn a_websocket_to_a_member_without_tls_that_speaks_only_http2_is_refused_and_the_log_says_why() {
+    // The first frame of an HTTP/2 server: SETTINGS.
+    let app = upstream().answers(b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64").start().await;
+    let site = site("pools.app.protocol = \"http2\"").with("app", &app).start().await;
+    let mut client = site.connect().await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    client.answer().await.assert_refused(502, "bad_answer");
+    let line = site.access("/").await;
+    assert!(line["detail"].as_str().unwrap().contains("it is in HTTP/2"), "{line}");
+    app.only_request();
+}
