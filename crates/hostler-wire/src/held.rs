@@ -5,6 +5,11 @@ use tokio_rustls::TlsStream;
 use crate::stream::Stream;
 
 impl Stream {
+    /// Whether TLS has taken bytes that its socket has not accepted yet.
+    pub fn holds_back(&self) -> bool {
+        matches!(self, Self::Tls(stream) if stream.get_ref().1.wants_write())
+    }
+
     /// How many bytes TLS has taken that its socket has not accepted yet. Other kinds hold none.
     pub fn held_back(&mut self) -> usize {
         let Self::Tls(stream) = self else { return 0 };

@@ -18,6 +18,7 @@ use hostler_wire::{
 use tokio::io::AsyncWrite;
 use tokio::task::coop;
 
+use super::answer_buffer::LEAST;
 use super::hidden_end::HiddenEnd;
 use super::idle::{IdleConnection, NextHead};
 use super::request_body::ReceivedBody;
@@ -239,10 +240,16 @@ impl Http1Client {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut most = MOST_AT_ONCE;
+        // TLS takes 64 KiB before its socket does. While memory is short, it gets less, and more only when the socket has taken that.
+        if self.unsent() > LEAST && self.stream.is_tls() && self.settings.answer_memory.is_tight() {
+            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+            most = LEAST;
+        }
         let (stream, unsent) = (Pin::new(&mut self.stream), &self.outbox[self.sent..]);
-        let tail = &self.tail[..self.tail.len().min(MOST_AT_ONCE)];
+        let tail = &self.tail[..self.tail.len().min(most)];
         match (unsent, tail) {
-            _ if unsent.len() > MOST_AT_ONCE => stream.poll_write(cx, &unsent[..MOST_AT_ONCE]),
+            _ if unsent.len() > most => stream.poll_write(cx, &unsent[..most]),
             (unsent, []) => stream.poll_write(cx, unsent),
             ([], tail) => stream.poll_write(cx, tail),
             (unsent, tail) => stream.poll_write_vectored(cx, &[IoSlice::new(unsent), IoSlice::new(tail)]),

@@ -201,21 +201,52 @@ async fn what_tls_holds_of_a_response_counts_as_memory_for_answers() {
     is_given_back(&site).await;
 }
 
-#[tokio::test]
-async fn what_tls_holds_of_responses_over_http_2_counts_as_memory_for_answers() {
-    // Only TLS holds bytes that count: heads are not counted before it.
+/// Only TLS holds bytes of them that count: heads are not counted before it.
+async fn app_with_long_heads() -> Upstream {
     let head = format!("HTTP/1.1 204 No Content\r\nX-Long: {}\r\n\r\n", "x".repeat(8000));
-    let (trust, app) = (authority(), upstream().answers(head).start().await);
-    let site = started(&trust, ONE, &app).await;
-    let mut client = tls_client_with_window(&trust, "h2", &site).await;
+    upstream().answers(head).start().await
+}
+
+/// Requests more over HTTP/2 than the kernel takes.
+async fn asks_for_long_heads(trust: &Authority, site: &Site) -> Client {
+    let mut client = tls_client_with_window(trust, "h2", site).await;
     let fields = [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a.test")];
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(Frame::new(Frame::SETTINGS, 0, 0, "").bytes());
     (0..50).for_each(|n| bytes.extend(Frame::request(2 * n + 1, &fields).bytes()));
     client.send(bytes).await;
+    client
+}
+
+#[tokio::test]
+async fn what_tls_holds_of_responses_over_http_2_counts_as_memory_for_answers() {
+    let (trust, app) = (authority(), app_with_long_heads().await);
+    let site = started(&trust, ONE, &app).await;
+    let client = asks_for_long_heads(&trust, &site).await;
     bytes_wait_in_tls(&site).await;
     drop(client);
     is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn tls_gets_little_ahead_while_memory_is_short() {
+    let trust = authority();
+    let app = app_with_long_heads().await;
+    let fixed = format!("[[routes]]\nmatch = '/fixed'\nrespond = '{}'\n", "x".repeat(300_000));
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'";
+    let site = started(&trust, &format!("server.answer_memory = '0 B'\n{fixed}{routes}\n{ONE}"), &app).await;
+    let mut clients = Vec::new();
+    for n in 1..=4 {
+        clients.push(asks_for_long_heads(&trust, &site).await);
+        app.has_seen(50 * n).await;
+        let mut client = tls_client_with_window(&trust, "http/1.1", &site).await;
+        client.send("GET /fixed HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+        client.next_head().await.unwrap();
+        clients.push(client);
+    }
+    // While nothing is in use, TLS takes 64 KiB: for one client, or for some at the same time.
+    let used = site.status().await["answer_memory"]["used"].as_u64().unwrap();
+    assert!(used <= (3 * 64 + 5 * 34) << 10, "{used}");
 }
 
 #[tokio::test]

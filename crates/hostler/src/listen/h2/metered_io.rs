@@ -234,6 +234,13 @@ impl AsyncRead for MeteredIo {
 impl AsyncWrite for MeteredIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        // TLS takes 64 KiB before its socket does. While memory is short, it gets more only when the socket has taken what it has.
+        if this.stream.holds_back()
+            && this.settings.answer_memory.is_tight()
+            && Pin::new(&mut this.stream).poll_flush(cx)?.is_pending()
+        {
+            return this.note(cx, Poll::Pending);
+        }
         let written = Pin::new(&mut this.stream).poll_write(cx, buf);
         this.note(cx, written)
     }
