@@ -117,18 +117,18 @@ function redirect(server, args) {
   const asked = tcpRequest(args);
   if (asked === null) return tellOwnPath(server, args);
 
-  // A cluster worker asks its primary to listen, and the primary's listen() is handled here. In the worker, only the
-  // visible properties change.
+  // A cluster worker asks its primary to listen, and the primary's listen() is handled here. In the worker, only the visible
+  // properties change. The primary listens with a plain server, whatever that of the worker speaks: a file tells it.
+  const file = `${claimPath}.${asked.port}.speaks`;
+  const speaks = incompatibility(server) ?? (isClusterPrimary() ? quietly(() => fs.readFileSync(file, 'utf8')) : null);
   if (require('cluster').isWorker) {
-    dress(server, shownAddress(asked));
+    if (speaks === null) dress(server, shownAddress(asked));
+    else quietly(() => fs.writeFileSync(file, speaks, { mode: 0o600 }));
     return null;
   }
-  const speaks = incompatibility(server);
-  if (speaks !== null) {
-    warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server: ${INSTEAD[speaks]}`, claim === null);
-    return null;
-  }
-  return claimListen(server, asked);
+  if (speaks === null) return claimListen(server, asked);
+  warn(`the app listens on port ${asked.port} with ${speaks}; Hostler does not use this server: ${INSTEAD[speaks]}`, claim === null);
+  return null;
 }
 
 /** Parses the arguments of listen() like Node. Null if they are not a well-formed TCP listen. */

@@ -94,6 +94,19 @@ for (const [who, opens] of [['its primary before it forks', 'before'], ['its pri
   });
 }
 
+for (const [kind, speaks] of [['https', 'TLS'], ['http2', 'HTTP/2 only']]) {
+  test(`a cluster whose workers open a server of ${kind} first answers from the plain one, and the other gets its port and a warning`, async (t) => {
+    const secure = await freePort();
+    const worker = await startWorker(t, 'cluster-secure', ['node', 'server.cjs', kind], { env: { SECURE_PORT: String(secure) } });
+    assert.equal((await worker.said('listening')).port, 3000);
+
+    assert.deepEqual((await worker.get()).body, { app: 'cluster', ip: '127.0.0.1', port: 3000 });
+    assert.deepEqual(worker.tcpPorts(), [secure]);
+    const warnings = worker.messages.filter(({ act }) => act === 'warning').map(({ text }) => text.split(';')[0]);
+    assert.deepEqual(warnings, [`the app listens on port ${secure} with ${speaks}`]);
+  });
+}
+
 test('a cluster worker that replaces a dead one is set up the same way, even if it was the only one', async (t) => {
   const worker = await startWorker(t, 'cluster', ['node', 'server.cjs', '1']);
   const before = await worker.get();
