@@ -25,6 +25,7 @@ export function wrap(encoded: string): string {
   return OPEN + encoded + CLOSE;
 }
 
+/** Reverses `wrap`. The client hypernova of PyPI writes white space around the comment. */
 export function unwrap(content: string): string {
-  return content.slice(OPEN.length, -CLOSE.length);
+  return content.trim().slice(OPEN.length, -CLOSE.length);
 }

@@ -24,14 +24,25 @@ export function placesOf(name: string): Element[] {
 
 export function payloadOf(node: Element): Payload {
   const key = node.getAttribute(`data-${DATA_KEY}`) ?? '';
-  const id = node.getAttribute(`data-${DATA_ID}`) ?? '';
+  const id = node.getAttribute(`data-${DATA_ID}`);
+  if (id === null) return { node, data: fromNext(node, key), id: '' };
   return { node, data: fromScript({ [DATA_KEY]: key, [DATA_ID]: id }), id };
+}
+
+/** The data of the script behind the element. The client hypernova of PyPI writes no id, so another place of the page may have the same key. */
+function fromNext(node: Element, key: string): unknown {
+  const script = node.nextElementSibling;
+  return script?.matches(`script${selector({ [DATA_KEY]: key })}`) ? dataOf(script) : null;
 }
 
 /** The data of the first script with these attributes. Null if there is none. */
 export function fromScript(attributes: Record<string, string>): unknown {
   const script = document.querySelector(`script${selector(attributes)}`);
-  return script && decode(unwrap(script.innerHTML));
+  return script && dataOf(script);
+}
+
+function dataOf(script: Element): unknown {
+  return decode(unwrap(script.innerHTML));
 }
 
 function selector(attributes: Record<string, string>): string {

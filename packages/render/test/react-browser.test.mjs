@@ -19,6 +19,13 @@ before(async () => {
 });
 after(() => chromium?.close());
 
+/** The markup of the client hypernova of PyPI for a job that has failed. */
+const ofPyPI = (name, data) => `
+        <div data-hypernova-key="${name}"></div>
+        <script type="application/json" data-hypernova-key="${name}">
+        <!--${data}--></script>
+    `;
+
 const empty = (key, id, data) =>
   `<div data-hypernova-key="${key}" data-hypernova-id="${id}"></div>\n<script type="application/json" data-hypernova-key="${key}" data-hypernova-id="${id}"><!--${data}--></script>`;
 
@@ -57,6 +64,15 @@ for (const version of VERSIONS) {
       const { page, complaints } = await chromium.open(body, scripts[version]);
       await assertInteractive(page, 2);
       assert.deepEqual(await page.locator('label').allTextContents(), ['from the & fallback', 'from the & fallback']);
+      assert.deepEqual(complaints, []);
+      await page.close();
+    });
+
+    test('a job that failed is rendered in the browser, from a client that writes no id', async () => {
+      const body = ['one', 'two'].map((label) => ofPyPI('Counter.js', `{"label": "${label}"}`)).join('\n');
+      const { page, complaints } = await chromium.open(body, scripts[version]);
+      await assertInteractive(page, 2);
+      assert.deepEqual(await page.locator('label').allTextContents(), ['one', 'two']);
       assert.deepEqual(complaints, []);
       await page.close();
     });
@@ -122,6 +138,18 @@ test("our browser code reads the markup of Hypernova's server and of the fallbac
   assert.deepEqual(
     await page.evaluate(() => window.hypernova.load('Boom.js').map(({ data, id }) => [id, data])),
     [['1', { name: 'Ada </script> --> & "q" <b>' }], ['2', { a: 1 }], ['3', { x: '-->' }]],
+  );
+  assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test('an island without an id has the data of the script behind it, and no other', async () => {
+  const { text } = await bundle('browser-load.mjs', 19);
+  const alone = '<div data-hypernova-key="Boom.js"></div><p></p>';
+  const { page, complaints } = await chromium.open(`${ofPyPI('Boom.js', '{"a": 1}')}${ofPyPI('Boom.js', 'null')}${alone}${ofPyPI('Other.js', '2')}`, text);
+  assert.deepEqual(
+    await page.evaluate(() => window.hypernova.load('Boom.js').map(({ data, id }) => [id, data])),
+    [['', { a: 1 }], ['', null], ['', null]],
   );
   assert.deepEqual(complaints, []);
   await page.close();
