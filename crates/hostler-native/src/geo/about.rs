@@ -21,6 +21,9 @@ use crate::query::QueryString;
 use crate::tag::{self, Tagged};
 use crate::{LookupRequest, Nearest};
 
+/// The source of an address that may be that of a proxy.
+const DOUBTFUL: &str = "doubtful";
+
 /// The address that a request asks about.
 #[derive(Clone, Copy)]
 pub(super) enum AskedAddress {
@@ -72,6 +75,12 @@ impl Geo {
         whose: AskedAddress,
     ) -> GeoFacts<'a> {
         match whose {
+            // The place of a proxy is not that of its client.
+            AskedAddress::Own if request.client.doubtful => {
+                self.counters.lookups.add();
+                self.counters.unknown.add();
+                GeoFacts::unknown(request.client.ip, Some(DOUBTFUL), self.settings.decimals)
+            }
             AskedAddress::Own => self.facts(dataset, request.client.ip, Some(request.client.source.as_str())),
             AskedAddress::Named(ip) => self.facts(dataset, ip, None),
         }

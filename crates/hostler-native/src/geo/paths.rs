@@ -42,7 +42,9 @@ impl Geo {
     fn get_city(&self, request: &LookupRequest<'_>) -> Whole {
         self.counters.cities.add();
         self.counters.lookups.add();
-        let city = self.dataset.load().city(request.client.ip).unwrap_or_else(|_| {
+        let client = request.client;
+        let city = if client.doubtful { Ok(None) } else { self.dataset.load().city(client.ip) };
+        let city = city.unwrap_or_else(|_| {
             self.counters.broken.add();
             None
         });

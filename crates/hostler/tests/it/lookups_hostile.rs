@@ -146,6 +146,30 @@ async fn a_chain_of_ten_thousand_proxies_is_not_followed() {
     }
 }
 
+#[tokio::test]
+async fn the_place_of_a_proxy_is_not_that_of_its_client() {
+    let plan = site(
+        "server.trusted_proxies = ['127.0.0.1', '81.2.69.160']\n\
+         [geo]\ndatabases = 'places.mmdb'\n[[routes]]\nmatch = '*'\ngeo = true\n",
+    );
+    mmdb("City")
+        .city("81.2.69.0/24", &[("en", "London")], "GB", (51.5, -0.1))
+        .write(plan.folder(), "places.mmdb");
+    let site = plan.start().await;
+    let mut client = site.connect().await;
+    for (chain, source, city) in
+        [("81.2.69.160", "x-forwarded-for", Some("London")), ("nonsense, 81.2.69.160", "doubtful", None)]
+    {
+        let fields = format!("Host: a\r\nX-Forwarded-For: {chain}\r\n\r\n");
+        client.send(format!("GET /geo HTTP/1.1\r\n{fields}")).await;
+        let told = client.answer().await.json();
+        assert_eq!((&told["ip"], &told["source"]), (&"81.2.69.160".into(), &source.into()), "{chain}");
+        assert_eq!(told["city"].as_str(), city, "{chain}");
+        client.send(format!("GET /get_city HTTP/1.1\r\n{fields}")).await;
+        client.answer().await.assert_ok(&format!("{{\"city\":\"{}\"}}\n", city.unwrap_or("Unknown")));
+    }
+}
+
 async fn post(client: &mut Client, path: &str, fields: &str, body: &[u8]) -> ReceivedAnswer {
     let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     client.send([head.as_bytes(), body].concat()).await;
