@@ -28,6 +28,9 @@ pub fn allow(origins: &[Origin], request: &LookupRequest<'_>, mut whole: Whole) 
     // Pages may read other fields, such as Content-Type and Last-Modified, without this.
     if head.fields.get("etag").is_some() {
         head.fields.add(b"Access-Control-Expose-Headers", b"ETag, Link");
+    } else if matches!(head.status, 429 | 503) {
+        // Refusals get it later.
+        head.fields.add(b"Access-Control-Expose-Headers", b"Retry-After");
     }
     if request.head.method() == b"OPTIONS" && fields.get("access-control-request-method").is_some() {
         head.fields.add(b"Access-Control-Allow-Methods", b"GET, HEAD, POST");

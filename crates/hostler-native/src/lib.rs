@@ -52,11 +52,15 @@ impl Native {
         // A route that ignores the case of paths accepts other spellings of its prefix, with the same length.
         let behind = path.get(self.prefix.len()..).filter(|_| !self.prefix.is_empty());
         let known = behind.into_iter().chain([path]).find_map(|path| self.known(request, path));
-        known.unwrap_or_else(|| match (&self.geo, &self.postal) {
+        known.unwrap_or_else(|| cors::allow(self.origins(path), request, self.not_found()))
+    }
+
+    fn not_found(&self) -> Whole {
+        match (&self.geo, &self.postal) {
             (Some(geo), _) => geo.not_found(),
             (None, Some(postal)) => postal.not_found(),
             (None, None) => unreachable!("invariant: a native route has at least one service"),
-        })
+        }
     }
 
     /// A refusal for this path as a problem document. The pages that may read responses may read it too.

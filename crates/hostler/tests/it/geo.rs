@@ -279,6 +279,8 @@ async fn pages_of_allowed_origins_may_read_answers() {
     let all = started("cors = '*'", EVERYWHERE).await;
     let answer = ask(&all, "9.9.9.9", "GET /geo", &origin("null"), "").await;
     answer.assert_field("access-control-allow-origin", "*");
+    let unknown = ask(&all, "9.9.9.9", "GET /nothing", &origin("null"), "").await;
+    unknown.assert_status(404).assert_field("access-control-allow-origin", "*");
     let none =
         ask(&started("", EVERYWHERE).await, "9.9.9.9", "GET /geo", &origin("https://a.test"), "").await;
     none.assert_no_field("access-control-allow-origin");
@@ -295,6 +297,7 @@ async fn a_page_may_read_why_a_lookup_is_over_the_rate_limit() {
         .assert_refused(429, "rate_limited")
         .assert_field("content-type", "application/problem+json")
         .assert_field("access-control-allow-origin", "https://a.test")
+        .assert_field("access-control-expose-headers", "Retry-After")
         .assert_says("too many requests");
     assert!(refused.field("retry-after").is_some(), "{refused:?}");
 }
