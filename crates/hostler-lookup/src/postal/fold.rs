@@ -2,7 +2,16 @@
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
+const APOSTROPHES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{2bb}', '\u{2bc}'];
+/// The okina of Hawaiian names, and the quotation mark that people write for it. [`name`] does not remove them, so that the keys of packs stay.
+pub const OKINAS: [char; 2] = ['\u{2018}', '\u{2bb}'];
+
+/// Words that are also joined to the next word.
+const PREFIXES: [&str; 5] = ["de", "du", "la", "le", "mc"];
+/// A text of such words only must not cost a search for each of them.
+const MOST_JOINED: usize = 4;
+/// `mt` may also be Montana, so it stands for a word only if another word follows it.
+const ABBREVIATIONS: [(&str, &str); 2] = [(" ft ", " fort "), (" mt ", " mount ")];
 
 /// The folded form of a name: lower case, no accents, one space between words, `St.` written out.
 pub fn name(text: &str) -> String {
@@ -20,16 +29,33 @@ pub fn name(text: &str) -> String {
     folded
 }
 
-/// A name with spaces in place of its apostrophes: the US postal service writes `O Fallon`. `None` if it has no apostrophe.
-pub fn parted(text: &str) -> Option<String> {
-    text.contains(APOSTROPHES).then(|| text.replace(APOSTROPHES, " "))
+/// A name without its okinas, and with spaces in place of its apostrophes: the US postal service writes `Kaneohe` and `O Fallon`. `None` if
+/// it has none.
+pub fn without_apostrophes(text: &str) -> [Option<String>; 2] {
+    let plain = text.contains(OKINAS).then(|| text.replace(OKINAS, ""));
+    let parted = text.contains(APOSTROPHES).then(|| text.replace(APOSTROPHES, " "));
+    [plain, parted]
 }
 
-/// A folded name with `mc` joined to the next word, and with `mc` as a word of its own: the US postal service writes `Mcallen` and `Mc Lean`.
-pub fn scottish(folded: &str) -> [String; 2] {
-    let joined = format!(" {folded}").replace(" mc ", " mc");
-    let split = joined.replace(" mc", " mc ");
-    [joined, split].map(|form| form[1..].to_owned())
+/// Other spellings of a folded name: the US postal service writes `Mc Lean`, `Mcallen`, `Du Bois`, `Desoto`, `Fort Worth` and `Mt Zion`.
+pub fn respelled(folded: &str) -> Vec<String> {
+    let mut long = format!(" {folded}");
+    let mut short = long.clone();
+    for (abbreviation, word) in ABBREVIATIONS {
+        long = long.replace(abbreviation, word);
+        short = short.replace(word, abbreviation);
+    }
+    let joined = long.match_indices(' ').filter_map(|(space, _)| {
+        let (before, rest) = long.split_at(space + 1);
+        let prefix = PREFIXES.iter().find(|prefix| rest.starts_with(**prefix))?;
+        let (prefix, rest) = rest.split_at(prefix.len());
+        Some(match rest.strip_prefix(' ') {
+            Some(next) => format!("{before}{prefix}{next}"),
+            None => format!("{before}{prefix} {rest}"),
+        })
+    });
+    let forms = [long.clone(), short].into_iter().chain(joined.take(MOST_JOINED));
+    forms.map(|form| form[1..].to_owned()).filter(|form| form != folded).collect()
 }
 
 /// The folded form of a county, without words and suffixes that differ between sources: `Multnomah County`, `Fairfax
@@ -114,12 +140,16 @@ mod tests {
     }
 
     #[test]
-    fn a_scottish_or_irish_name_has_other_forms() {
-        assert_eq!(scottish("mclean"), ["mclean", "mc lean"]);
-        assert_eq!(scottish("fort mc coy"), ["fort mccoy", "fort mc coy"]);
-        assert_eq!(scottish("tomcat"), ["tomcat", "tomcat"]);
-        assert_eq!(parted("O\u{2019}Fallon").as_deref(), Some("O Fallon"));
-        assert_eq!(parted("Portland"), None);
+    fn a_name_has_other_spellings() {
+        assert_eq!(respelled("mclean"), ["mc lean"]);
+        assert_eq!(respelled("ft mc coy"), ["fort mc coy", "fort mccoy"]);
+        assert_eq!(respelled("mount zion"), ["mt zion"]);
+        assert_eq!(respelled("billings mt"), [""; 0]);
+        assert_eq!(respelled("tomcat"), [""; 0]);
+        assert_eq!(respelled(&"de ".repeat(100)).len(), MOST_JOINED);
+        assert_eq!(without_apostrophes("O\u{2019}Fallon"), [None, Some("O Fallon".to_owned())]);
+        assert_eq!(without_apostrophes("K\u{101}ne\u{2bb}ohe")[0].as_deref(), Some("K\u{101}neohe"));
+        assert_eq!(without_apostrophes("Portland"), [None, None]);
     }
 
     #[test]

@@ -83,11 +83,10 @@ impl PostalTable {
         state: Option<&Region<'_>>,
         most: usize,
     ) -> Vec<Suggestion<'_>> {
-        let found = self.suggest_for(country, text, state, most);
-        match fold::parted(text).filter(|_| found.is_empty()) {
-            Some(parted) => self.suggest_for(country, &parted, state, most),
-            None => found,
-        }
+        let others = fold::without_apostrophes(text);
+        let texts = std::iter::once(text).chain(others.iter().flatten().map(String::as_str));
+        let mut found = texts.map(|text| self.suggest_for(country, text, state, most));
+        found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     fn suggest_for(
@@ -154,8 +153,9 @@ impl PostalTable {
         // `st` may be the beginning of Stamford or an abbreviation of Saint (Paul).
         let written_out =
             (typed == "st" || typed.ends_with(" st")).then(|| format!("{}saint", &typed[..typed.len() - 2]));
-        let scottish = fold::scottish(typed);
-        let others = scottish.iter().map(String::as_str).filter(|other| *other != typed);
+        let respelled = fold::respelled(typed);
+        // What begins with a longer form is collected with the shorter one.
+        let others = respelled.iter().map(String::as_str).filter(|other| !other.starts_with(typed));
         for typed in std::iter::once(typed).chain(written_out.as_deref()).chain(others) {
             self.collect(country, typed, &wanted, most, &mut best);
         }

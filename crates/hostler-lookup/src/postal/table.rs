@@ -291,8 +291,9 @@ impl PostalTable {
         let by_code =
             self.regions(country).find(|region| !text.is_empty() && region.code.eq_ignore_ascii_case(text));
         by_code.or_else(|| {
-            let folded = fold::name(text);
-            self.regions(country).find(|region| !folded.is_empty() && fold::name(region.name) == folded)
+            let named = |folded: &str| self.regions(country).find(|region| fold::name(region.name) == folded);
+            let texts = [fold::name(text), fold::name(&text.replace(fold::OKINAS, ""))];
+            texts.iter().map(String::as_str).filter(|folded| !folded.is_empty()).find_map(named)
         })
     }
 
@@ -310,9 +311,14 @@ impl PostalTable {
     pub fn city(&self, region: &Region<'_>, name: &str) -> Option<City<'_>> {
         let folded = fold::name(name);
         self.city_of_key(region, &folded).or_else(|| {
-            let parted = fold::parted(name).map_or(folded, |name| fold::name(&name));
-            let forms = fold::scottish(&parted);
-            std::iter::once(&parted).chain(&forms).find_map(|form| self.city_of_key(region, form))
+            let others = fold::without_apostrophes(name).into_iter().flatten().map(|name| fold::name(&name));
+            std::iter::once(folded).chain(others).find_map(|name| {
+                // With a space at its end, so that an abbreviation may be its last word.
+                let forms = fold::respelled(&format!("{name} "));
+                std::iter::once(&name)
+                    .chain(&forms)
+                    .find_map(|form| self.city_of_key(region, form.trim_end()))
+            })
         })
     }
 
@@ -345,7 +351,7 @@ impl PostalTable {
         if !picked.is_empty() {
             return Places::Picked(picked);
         }
-        let asked = fold::county(county);
+        let asked = fold::county(&county.replace(fold::OKINAS, ""));
         let alike = |at: &u32| {
             let place = self.place(*at);
             !place.county.is_empty() && is_county(&asked, self.county_key(*at), place.state)

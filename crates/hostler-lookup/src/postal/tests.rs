@@ -238,16 +238,19 @@ fn a_whole_code_is_suggested_by_the_part_that_the_data_has() {
 }
 
 #[test]
-fn a_scottish_or_irish_city_is_found_in_each_spelling() {
+fn a_city_is_found_in_each_spelling() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("rows.txt");
-    let row = |code: u32, city: &str| format!("US\t{code}\t{city}\tVirginia\tVA\t\t\t\t\t40\t-90\t4\n");
-    let rows =
-        [row(22101, "Mc Lean"), row(78501, "Mcallen"), row(63366, "O Fallon"), row(83814, "Coeur d'Alene")];
-    std::fs::write(&text, rows.concat()).unwrap();
+    let places = "22101 Mc Lean/78501 Mcallen/63366 O Fallon/83814 Coeur d'Alene/15801 Du Bois/75115 Desoto/\
+        32134 Fort Mc Coy/98273 Mount Vernon/62549 Mt Zion/27801 Rocky Mount/96744 Kaneohe";
+    let row = |place: &str| {
+        let (code, city) = place.split_once(' ').unwrap();
+        format!("US\t{code}\t{city}\tHawaii\tHI\t\t\t\t\t40\t-90\t4\n")
+    };
+    std::fs::write(&text, places.split('/').map(row).collect::<String>()).unwrap();
     let postal = PostalFile::open(&[text], Mapping::InPlace).unwrap();
     let (table, us) = postal.country("us").unwrap();
-    let state = table.region(us, "va").unwrap();
+    let state = table.region(us, "Hawai\u{2bb}i").unwrap();
     for (name, code) in [
         ("McLean", "22101"),
         ("mc lean", "22101"),
@@ -257,11 +260,17 @@ fn a_scottish_or_irish_city_is_found_in_each_spelling() {
         ("o fallon", "63366"),
         ("O\u{2019}FALLON", "63366"),
         ("Coeur d'Alene", "83814"),
+        ("DuBois", "15801"),
+        ("De Soto", "75115"),
+        ("Ft. McCoy", "32134"),
+        ("Mt Vernon", "98273"),
+        ("Mount Zion", "62549"),
+        ("K\u{101}ne\u{2bb}ohe", "96744"),
     ] {
         let city = table.city(&state, name).unwrap_or_else(|| panic!("{name} is not found"));
         assert_eq!(codes(table, &table.in_city(&city)), [code], "{name}");
         for typed in
-            [name.to_owned(), format!("{name} va"), format!("{name}, VA"), name[..name.len() - 1].to_owned()]
+            [name.to_owned(), format!("{name} hi"), format!("{name}, HI"), name[..name.len() - 1].to_owned()]
         {
             let found = table.suggest(us, &typed, None, 10);
             assert!(
@@ -270,7 +279,8 @@ fn a_scottish_or_irish_city_is_found_in_each_spelling() {
             );
         }
     }
-    assert_eq!(table.suggest(us, "mc", None, 10).len(), 2);
+    assert_eq!(table.suggest(us, "mc", None, 10).len(), 3);
+    assert_eq!(table.city(&state, "Rocky Mt").map(|city| city.name), Some("Rocky Mount"));
     assert_eq!(table.city(&state, "Lean"), None);
 }
 
