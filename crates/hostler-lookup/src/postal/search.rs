@@ -74,8 +74,8 @@ impl PostalTable {
         found
     }
 
-    /// Suggestions for a text: codes that begin with it, or else cities. A state may follow the city (`portland or`,
-    /// `Portland, Oregon`).
+    /// Suggestions for a text with a digit: codes that begin with it, or else cities. For a text without one: cities, or else codes, because
+    /// those of Malta are letters. A state may follow the city (`portland or`, `Portland, Oregon`).
     pub fn suggest(
         &self,
         country: &Country,
@@ -86,7 +86,12 @@ impl PostalTable {
         let others = fold::without_apostrophes(text);
         let texts = std::iter::once(text).chain(others.iter().flatten().map(String::as_str));
         let mut found = texts.map(|text| self.suggest_for(country, text, state, most));
-        found.find(|found| !found.is_empty()).unwrap_or_default()
+        found.find(|found| !found.is_empty()).unwrap_or_else(|| {
+            // Every code begins with a text without letters.
+            let has_letters = text.len() <= LONGEST_TYPED && fold::code_letters(text).next().is_some();
+            let places = has_letters.then(|| self.codes_like(country, text, state, most));
+            places.into_iter().flatten().map(Suggestion::Code).collect()
+        })
     }
 
     fn suggest_for(
@@ -235,4 +240,34 @@ fn typed(text: &str, mut folded: String) -> String {
         folded.push(' ');
     }
     folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::PostalFile;
+    use super::*;
+    use crate::map::Mapping;
+
+    #[test]
+    fn a_code_of_letters_is_suggested_if_no_city_begins_like_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().join("MT.txt");
+        let row = |code: &str, city: &str| format!("MT\t{code}\t{city}\t\t\t\t\t\t\t35.9\t14.5\t1\n");
+        std::fs::write(&text, row("VLT", "Valletta") + &row("VCT", "Victoria")).unwrap();
+        let postal = PostalFile::open(&[text], Mapping::InPlace).unwrap();
+        let (table, malta) = postal.country("mt").unwrap();
+        for (typed, code, is_city) in
+            [("VLT", "VLT", false), ("vl", "VLT", false), ("VCT 1", "VCT", false), ("va", "VLT", true)]
+        {
+            let found = table.suggest(malta, typed, None, 10);
+            let [Suggestion::Code(place) | Suggestion::City { place, .. }] = found[..] else {
+                panic!("{typed}: {found:?}")
+            };
+            assert_eq!(place.code, code, "{typed}");
+            assert_eq!(matches!(found[0], Suggestion::City { .. }), is_city, "{typed}");
+        }
+        for nothing in ["", " ", "...", "\0", "zzz"] {
+            assert!(table.suggest(malta, nothing, None, 10).is_empty(), "{nothing:?}");
+        }
+    }
 }
