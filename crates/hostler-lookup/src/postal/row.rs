@@ -40,8 +40,8 @@ pub enum RowError {
     /// The postal code is empty, or longer than any code.
     #[error("has no postal code of 1 to 20 characters in column 2")]
     Code,
-    /// A text is longer than a pack can hold.
-    #[error("has more than 200 bytes in column {0}")]
+    /// A text is longer than any name.
+    #[error("has more than {LONGEST} bytes in column {0}")]
     Long(usize),
     /// Columns 10 and 11 are not coordinates.
     #[error("has no latitude and longitude in columns 10 and 11")]
@@ -51,8 +51,8 @@ pub enum RowError {
     Accuracy,
 }
 
-/// The longest text, in bytes.
-const LONGEST: usize = 200;
+/// The longest text, in bytes: 180 characters of GeoNames may have four each. A pack can hold more.
+const LONGEST: usize = 720;
 const LONGEST_CODE: usize = 20;
 
 impl<'a> Row<'a> {
@@ -142,6 +142,10 @@ mod tests {
         assert_eq!(read("US\t1\tX\t\t\t\t\t\t\t91\t1\t"), Err(RowError::Coordinates));
         assert_eq!(read("US\t1\tX\t\t\t\t\t\t\t1\tNaN\t"), Err(RowError::Coordinates));
         assert_eq!(read("US\t1\tX\t\t\t\t\t\t\t1\t1\t7"), Err(RowError::Accuracy));
-        assert_eq!(read(&format!("US\t1\t{}\t\t\t\t\t\t\t1\t1\t", "x".repeat(201))), Err(RowError::Long(3)));
+        let named = |name: String| read(&format!("JP\t1\t{name}\t\t\t\t\t\t\t1\t1\t"));
+        assert_eq!(named("x".repeat(721)), Err(RowError::Long(3)));
+        assert_eq!(RowError::Long(3).to_string(), "has more than 720 bytes in column 3");
+        let longest = "\u{6771}".repeat(180);
+        assert_eq!(named(longest.clone()).map(|(place, _)| place), Ok(longest));
     }
 }
