@@ -81,6 +81,7 @@ fn coding(fields: &Fields) -> Option<BatchCoding> {
         ("", BatchCoding::Identity),
         ("identity", BatchCoding::Identity),
         ("gzip", BatchCoding::Gzip),
+        ("x-gzip", BatchCoding::Gzip),
         ("deflate", BatchCoding::Deflate),
     ];
     let (_, coding) = known.into_iter().find(|(name, _)| coding.eq_ignore_ascii_case(name.as_bytes()))?;
@@ -90,13 +91,18 @@ fn coding(fields: &Fields) -> Option<BatchCoding> {
 fn is_utf8_json(content_type: &[u8]) -> bool {
     let mut parts = content_type.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/json"));
-    is_json
-        && parts.all(|parameter| match parameter.split_at_checked(b"charset=".len()) {
-            Some((name, charset)) if name.eq_ignore_ascii_case(b"charset=") => {
-                [&b"utf-8"[..], b"\"utf-8\"", b"utf8"].iter().any(|utf8| charset.eq_ignore_ascii_case(utf8))
-            }
-            _ => true,
-        })
+    let is_utf8 =
+        |charset: &[u8]| [&b"utf-8"[..], b"utf8"].iter().any(|utf8| charset.eq_ignore_ascii_case(utf8));
+    is_json && parts.find_map(charset).is_none_or(is_utf8)
+}
+
+/// The charset that a parameter names, as workers read it: with or without quotes and spaces.
+fn charset(parameter: &[u8]) -> Option<&[u8]> {
+    let at = parameter.iter().position(|&byte| byte == b'=')?;
+    let (name, value) = (parameter[..at].trim_ascii(), parameter[at + 1..].trim_ascii());
+    let value = value.strip_prefix(b"\"").unwrap_or(value);
+    let value = value.strip_suffix(b"\"").unwrap_or(value);
+    (name.eq_ignore_ascii_case(b"charset") && !value.is_empty()).then_some(value)
 }
 
 /// The decoded body. Fails if it is larger than `most`, however small the encoded one is.

@@ -255,13 +255,43 @@ fn a_packed_batch_is_unpacked_but_not_beyond_the_limit() {
 
 #[test]
 fn a_batch_is_json_that_the_body_parser_would_take() {
-    for content_type in
-        ["application/json", "Application/JSON; charset=UTF-8", "application/json;a=b; Charset=\"utf-8\""]
-    {
+    for content_type in [
+        "application/json",
+        "Application/JSON; charset=UTF-8",
+        "application/json;a=b; Charset=\"utf-8\"",
+        "application/json; charset=\"utf8\"",
+        "application/json ; charset = utf-8",
+        "application/json; charset=",
+    ] {
         assert!(is_utf8_json(content_type.as_bytes()), "{content_type}");
     }
-    for content_type in ["", "text/plain", "application/jsonx", "application/json; charset=latin1"] {
+    for content_type in [
+        "",
+        "text/plain",
+        "application/jsonx",
+        "application/json; charset=latin1",
+        "application/json; charset=\"a\"",
+    ] {
         assert!(!is_utf8_json(content_type.as_bytes()), "{content_type}");
+    }
+}
+
+#[test]
+fn a_batch_has_one_of_the_codings_that_hypernova_takes() {
+    let coding_of = |value: &str| {
+        let mut fields = Fields::default();
+        fields.add(b"Content-Encoding", value.as_bytes());
+        coding(&fields)
+    };
+    assert_eq!(coding(&Fields::default()), Some(BatchCoding::Identity));
+    for (value, expected) in [
+        ("identity", Some(BatchCoding::Identity)),
+        ("gzip", Some(BatchCoding::Gzip)),
+        ("X-Gzip", Some(BatchCoding::Gzip)),
+        ("deflate", Some(BatchCoding::Deflate)),
+        ("br", None),
+    ] {
+        assert_eq!(coding_of(value), expected, "{value}");
     }
 }
 
