@@ -1,4 +1,4 @@
-//! A request asks a pool for a slot: it gets one at once, waits, or is refused. Wakes no task.
+//! A request asks a pool for a slot: it gets one at once, waits, or is refused, also later, when the last member leaves. Wakes no task.
 
 use std::task::{Poll, Waker};
 
@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::bound;
 use super::claim::{Claim, MemberId, Priority};
 use super::fair_key::FairKey;
+use super::line::Line;
 use super::member::Grant;
 use super::place::QueuePosition;
 use super::queue::AcquireError;
@@ -91,6 +92,23 @@ impl<E> PoolState<E> {
         self.counters.queued += 1;
         self.queue.push(place, span, waker.clone());
         Poll::Pending
+    }
+
+    /// If no member is left: refuses the waiting requests that do not wait for one to join, as [`Self::enter`] does. The caller wakes them
+    /// after unlocking.
+    pub fn refuse_without_member(&mut self) -> Wakers {
+        let mut woken = Wakers::default();
+        if self.roster.totals().members > 0 {
+            return woken;
+        }
+        let waiting = self.queue.lines.iter().flat_map(Line::waiting);
+        let lacking = waiting.filter(|(_, waiter)| self.roster.lacks(&waiter.span.preference));
+        let lacking: Vec<_> = lacking.map(|(place, _)| place).collect();
+        for place in lacking {
+            let error = self.counters.refuse_aim(AcquireError::NoMember);
+            woken.extend(self.queue.refuse(place, error));
+        }
+        woken
     }
 
     /// Whether one more request may wait.

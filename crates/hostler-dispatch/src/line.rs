@@ -50,6 +50,11 @@ impl Line {
         !self.is_empty() || self.bound.has(member)
     }
 
+    /// All requests that wait here.
+    pub fn waiting(&self) -> impl Iterator<Item = (QueuePosition, &Waiter)> {
+        self.newcomers.iter().chain(self.returned.iter()).chain(self.bound.iter())
+    }
+
     pub fn insert(&mut self, place: QueuePosition, waiter: Waiter) -> Option<Waiter> {
         self.work += waiter.span.work.time;
         self.side(place).insert(place, waiter)

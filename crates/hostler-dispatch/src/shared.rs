@@ -259,13 +259,15 @@ impl<E> PoolInner<E> {
 
     /// The member gets no new leases. `serves_bound`: except for requests that are bound to it, for a while.
     pub fn leave(&self, id: MemberId, serves_bound: bool) {
-        self.change(|state, now| {
+        let (untaken, refused) = self.change(|state, now| {
             let untaken = put_out(state, id, now);
             let bound_until = serves_bound.then(|| now + state.roster.settings().bound_drain);
             state.roster.leave(id, bound_until);
             state.roster.keep_one(false, now);
-            untaken
+            (untaken, state.refuse_without_member())
         });
+        refused.wake();
+        drop(untaken);
     }
 
     /// The request at this position waits for any member from now on.

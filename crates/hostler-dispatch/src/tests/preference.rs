@@ -148,6 +148,28 @@ fn a_claim_for_present_members_does_not_wait_for_a_member_to_join() {
     aimed(&pool, present).assert_refused(AcquireError::NoMember);
 }
 
+#[test]
+fn when_the_last_member_leaves_claims_for_present_members_wait_no_more_and_others_do() {
+    let pool = pool(10);
+    let [a, b] = ["a", "b"].map(|name| pool.join(name, 1));
+    let _held = [lease(&pool), lease(&pool)];
+    let present = MemberPreference { present: true, ..MemberPreference::default() };
+    let [mut first, mut second] = [aimed(&pool, present), aimed(&pool, present)];
+    let mut patient = request(&pool);
+    first.assert_waits();
+    patient.assert_waits();
+    second.assert_waits();
+    drop(a);
+    first.assert_waits();
+    drop(b);
+    assert!(first.woken() && second.woken() && !patient.woken());
+    first.assert_refused(AcquireError::NoMember);
+    second.assert_refused(AcquireError::NoMember);
+    assert_eq!(pool.snapshot().counters.refused_aim, 2);
+    let _new = pool.join("new", 1);
+    assert_eq!(*patient.lease(), "new");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_forgiving_claim_tries_unreachable_members_instead_of_waiting() {
     let pool = pool(10);

@@ -81,7 +81,7 @@ pub(super) struct Pools {
     poison: Arc<Poison>,
     pub rooms: HashMap<RouteKey, RouteRoom>,
     names: MemberNames,
-    /// Routes that were removed and may still have requests, waiting or running.
+    /// Routes that were removed and may still have requests.
     leaving: HashSet<RouteKey>,
     /// With so many of them, those without requests are freed at once. They count in no limit on registrations.
     most_leaving: usize,
@@ -211,7 +211,7 @@ impl Pools {
             0 => NO_LIMIT,
             limit => limit,
         };
-        // Requests may still wait in the pool of the earlier registration.
+        // Requests may still run in the pool of the earlier registration.
         self.leaving.remove(key);
         if !self.rooms.contains_key(key) {
             self.rooms.insert(key.clone(), self.room(key));

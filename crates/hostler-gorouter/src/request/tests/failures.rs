@@ -121,6 +121,26 @@ async fn without_compat_a_refusal_names_no_member() {
 }
 
 #[tokio::test]
+async fn a_request_that_waits_when_the_last_member_leaves_is_refused_at_once() {
+    let edge = edge(config::Platform::default());
+    let held = upstream().holds_requests().start().await;
+    let member = edge.pool.join(edge.endpoint(held.address(), instance("a", "0")), 1);
+    let leaving = async {
+        eventually("a request to wait", async || (edge.pool.snapshot().queue_length == 1).then_some(()))
+            .await;
+        drop(member);
+    };
+    let (first, second) = tokio::join!(edge.get(""), async {
+        held.has_seen(1).await;
+        let (second, ()) = tokio::join!(edge.get(""), leaving);
+        held.release_all();
+        second
+    });
+    first.assert(200, "/x");
+    assert_eq!((second.status, second.field("X-Cf-Routererror")), (503, Some("no_endpoints")));
+}
+
+#[tokio::test]
 async fn an_interrupted_get_goes_to_another_member_and_a_post_does_not() {
     let hang_up = || upstream().does(vec![Step::Close]);
     for settings in [config::Platform::default(), gorouter()] {
