@@ -131,7 +131,8 @@ impl Registering {
         let publish = Box::new(move |changed| table.register(changed));
         let registrar =
             accept.then(|| RegistrarTask::open(connection.clone(), template, known.as_deref(), publish));
-        let (is_successor, lacks_routes) = (known.is_some(), accept && known.unwrap_or_default().is_empty());
+        let lacks_routes = accept && !has_routes(known.as_deref().unwrap_or_default(), &told);
+        let is_successor = known.is_some();
         Some(Self {
             registrar,
             tables,
@@ -231,6 +232,12 @@ impl Registering {
     }
 }
 
+/// Whether a predecessor has exported routes. One that accepts none exports only what it has announced.
+fn has_routes(exported: &[u8], told: &[ToldName]) -> bool {
+    let lines = exported.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.count() > told.len()
+}
+
 /// An unnamed file in this folder. With a time limit: a disk that hangs would hold up this upgrade, and each later reload behind it.
 async fn written(folder: PathBuf, lines: Vec<u8>) -> io::Result<OwnedFd> {
     let shown = folder.display().to_string();
@@ -264,6 +271,21 @@ fn read(mut file: File) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_predecessor_has_announced_is_no_route() {
+        let at = Advertise { host: "10.0.0.5".into(), port: 8080, tls: false };
+        let told = ToldName::new(&at, "web", "a.test").line();
+        let route = b"{\"host\":\"10.0.0.6\",\"port\":1,\"uris\":[\"b.test\"]}\n";
+        for (exported, expected) in [
+            (Vec::new(), false),
+            (told.clone(), false),
+            (route.to_vec(), true),
+            ([&route[..], &told[..]].concat(), true),
+        ] {
+            assert_eq!(has_routes(&exported, &ToldName::exported(&exported)), expected);
+        }
+    }
 
     #[tokio::test]
     async fn an_export_that_cannot_be_written_names_its_folder() {
