@@ -130,6 +130,18 @@ impl Listeners {
         })
     }
 
+    /// The address of the first plain listener. If another process has bound its socket to all addresses, the configured one says at which of
+    /// them others reach this machine. None if both are all addresses.
+    pub fn reachable_at(&self) -> Option<SocketAddr> {
+        let mut all = self.data.iter();
+        let (purpose, _, sockets) =
+            all.find(|(_, listener_kind, _)| *listener_kind == ListenerKind::Plain)?;
+        let real = sockets.first()?.local_addr().ok()?;
+        let written = purpose.address.tcp().map_or(real.ip(), |written| written.ip());
+        let ip = if real.ip().is_unspecified() { written } else { real.ip() };
+        (!ip.is_unspecified()).then(|| SocketAddr::new(ip, real.port()))
+    }
+
     /// All addresses, with the admin listener's.
     pub fn own_addresses(&self) -> io::Result<OwnAddresses> {
         let admin = self.admin.iter().map(|(_, socket)| socket.address()).collect::<io::Result<Vec<_>>>()?;
@@ -280,6 +292,22 @@ mod tests {
         for other in ["127.0.0.1:8082", "unix:/run/admin.sock"] {
             assert_eq!(beside_clients(&other.parse().unwrap(), &config).to_string(), other);
         }
+    }
+
+    #[test]
+    fn a_given_socket_on_all_addresses_is_reached_at_the_configured_one() {
+        let reached = |written: &str, bound: &str| {
+            let purpose = Purpose { key: "server.listen".into(), address: written.parse().unwrap() };
+            let sockets = listen::bind(bound.parse().unwrap(), 1).unwrap();
+            let port = sockets[0].local_addr().unwrap().port();
+            let listeners = Listeners { data: vec![(purpose, ListenerKind::Plain, sockets)], admin: None };
+            let at = listeners.reachable_at()?;
+            assert_eq!(at.port(), port);
+            Some(at.ip().to_string())
+        };
+        assert_eq!(reached("10.0.0.5:8080", "0.0.0.0:0").as_deref(), Some("10.0.0.5"));
+        assert_eq!(reached("10.0.0.5:8080", "127.0.0.1:0").as_deref(), Some("127.0.0.1"));
+        assert_eq!(reached("0.0.0.0:8080", "0.0.0.0:0"), None);
     }
 
     #[test]

@@ -232,19 +232,14 @@ impl RunningServer {
         self.pool_context.keep_file(note::FILE, &note.to_string());
     }
 
-    /// The address at which routers are told to reach us: the configured one, or else the first plain listener. None if that listens on all
-    /// addresses; the configuration then announces no pool.
+    /// The address at which routers are told to reach us: the configured one, or else that of the first plain listener. None if it listens on
+    /// all addresses; the configuration then announces no pool.
     pub fn advertised(&self) -> Option<Advertise> {
         if let Some(written) = self.config.load().registrar.as_ref()?.advertise.clone() {
             return Some(written);
         }
-        let listeners = self.listeners.load();
-        let (_, address) = listeners
-            .as_ref()?
-            .addresses()
-            .find(|(listener_kind, _)| *listener_kind == listen::ListenerKind::Plain)?;
-        let at = Advertise { host: address.ip().to_string(), port: address.port(), tls: false };
-        (!address.ip().is_unspecified()).then_some(at)
+        let address = self.listeners.load().as_ref()?.reachable_at()?;
+        Some(Advertise { host: address.ip().to_string(), port: address.port(), tls: false })
     }
 
     /// All pools with the names under which they are announced.
