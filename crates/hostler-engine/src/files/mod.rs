@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use hostler_coding::{self as coding, Coding};
 use hostler_config::StaticFiles;
-use hostler_wire::{Fields, Name, ResponseHead, media_type, tokens};
+use hostler_wire::{Fields, Name, ResponseHead, media_type, tokens, weight};
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use self::choose::Miss;
@@ -100,13 +100,15 @@ impl Files {
     }
 }
 
-/// True if `Accept` contains HTML or `*/*`, or is missing.
+/// True if `Accept` contains HTML or `*/*` with a weight above 0, or is missing.
 fn takes_page(exchange: &Exchange) -> bool {
     let mut ranges = exchange.head.fields.all(Name::Accept).flat_map(tokens).peekable();
     ranges.peek().is_none()
         || ranges.any(|range| {
             let kind = media_type(range);
+            let mut parameters = range.split(|&byte| byte == b';').skip(1).map(<[u8]>::trim_ascii);
             [&b"text/html"[..], b"text/*", b"*/*"].iter().any(|page| kind.eq_ignore_ascii_case(page))
+                && !parameters.any(|parameter| weight(parameter) == Some(0))
         })
 }
 

@@ -251,7 +251,9 @@ async fn the_spa_page_replaces_missing_pages_and_never_missing_assets() {
         ask(&site, &format!("GET {path}"), "Accept: text/html,*/*").await.assert_refused(404, "no_file");
     }
     site.get("/..%2f..%2fsecret").await.assert_refused(404, "no_file");
-    ask(&site, "GET /api/users", "Accept: application/json").await.assert_refused(404, "no_file");
+    for accept in ["application/json", "application/json, text/html;q=0, */*; Q=0.0"] {
+        ask(&site, "GET /api/users", &format!("Accept: {accept}")).await.assert_refused(404, "no_file");
+    }
     site.post("/users/7", "x").await.assert_refused(405, "method");
 }
 
