@@ -2,13 +2,14 @@
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use hostler_engine::exchange::{Edit, Exchange, Scheme};
+use hostler_engine::gateway::Refusal;
 use hostler_wire::{ResponseHead, Whole, split_host};
 
 use super::Settings;
 
 impl Settings {
-    /// The redirect to HTTPS, if the request needs one. Called before the route is looked up.
-    pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Whole> {
+    /// The redirect to HTTPS, if the request needs one, or why there is none. Called before the route is looked up.
+    pub(super) fn insist_on_https(&self, exchange: &mut Exchange) -> Option<Result<Whole, Refusal>> {
         if self.https.tells_certificates {
             tell_certificate(exchange);
         }
@@ -36,11 +37,10 @@ fn tell_certificate(exchange: &mut Exchange) {
 }
 
 /// A redirect that keeps the method and the body (RFC 9110 section 15.4.9). The host was checked: it contains no line break.
-fn redirect(exchange: &Exchange, port: u16) -> Whole {
+fn redirect(exchange: &Exchange, port: u16) -> Result<Whole, Refusal> {
     let host = split_host(exchange.host()).0;
     if host.is_empty() {
-        let head = ResponseHead::with_status(400);
-        return Whole::new(head, &b"400 Bad Request\nUse https. Without Host there is no redirect.\n"[..]);
+        return Err(Refusal::Host("it is missing, so there is no redirect; use https"));
     }
     // The target `*` has no path.
     let target = Some(exchange.head.target()).filter(|target| target.starts_with(b"/")).unwrap_or(b"/");
@@ -48,5 +48,5 @@ fn redirect(exchange: &Exchange, port: u16) -> Whole {
     let location = [b"https://", host, port.as_bytes(), target].concat();
     let mut head = ResponseHead::with_status(308);
     head.fields.add(b"Location", &location);
-    Whole::new(head, Vec::new())
+    Ok(Whole::new(head, Vec::new()))
 }

@@ -2,7 +2,7 @@
 //! client protocol.
 
 use hostler_engine::exchange::Exchange;
-use hostler_engine::gateway::{Answer, Failed, Gateway, HealthProbe};
+use hostler_engine::gateway::{Answer, Failed, Gateway, HealthProbe, Refusal};
 use hostler_engine::proxy::CallBox;
 use hostler_wire::Whole;
 
@@ -31,7 +31,7 @@ impl Shard {
     ) -> Result<Answer, Failed> {
         // Health checks do not count for the limit of requests.
         if let Some(answer) = self.answer_early(client.settings(), exchange) {
-            return Ok(Answer::Whole(answer));
+            return Ok(Answer::Whole(answer?));
         }
         if let Err(refusal) = self.admit(client.settings(), exchange) {
             // Neither does one of a balancer, whose path may be any.
@@ -42,7 +42,7 @@ impl Shard {
 
     /// As [`Settings::answer_early`]. If other client certificates are accepted since this connection began, the current settings count: members may
     /// trust the certificate field (RFC 9440) now, and this client may have sent one itself.
-    fn answer_early(&self, settings: &Settings, exchange: &mut Exchange) -> Option<Whole> {
+    fn answer_early(&self, settings: &Settings, exchange: &mut Exchange) -> Option<Result<Whole, Refusal>> {
         match settings.are_outdated() {
             true => self.settings.load().answer_early(exchange, &self.gateway),
             false => settings.answer_early(exchange, &self.gateway),
@@ -84,15 +84,15 @@ impl Shard {
 
 impl Settings {
     /// The answer, if the request needs no route: to a health check, or a redirect to HTTPS. The health check of a balancer gets no redirect, because balancers do not follow it.
-    fn answer_early(&self, exchange: &mut Exchange, gateway: &Gateway) -> Option<Whole> {
+    fn answer_early(&self, exchange: &mut Exchange, gateway: &Gateway) -> Option<Result<Whole, Refusal>> {
         if let Some(path) = &self.health_path
             && let Some(probe) = asked(path.as_bytes(), exchange)
         {
             exchange.is_health_check = true;
-            return Some(gateway.health.answer(&probe));
+            return Some(Ok(gateway.health.answer(&probe)));
         }
         let elsewhere = self.insist_on_https(exchange)?;
-        Some(gateway.health_check(exchange).unwrap_or(elsewhere))
+        Some(gateway.health_check(exchange).map_or(elsewhere, Ok))
     }
 }
 

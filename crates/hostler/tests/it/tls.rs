@@ -214,7 +214,9 @@ async fn plain_requests_are_redirected_to_https_with_path_and_query() {
         site.send("POST /cart?a=%20b HTTP/1.1\r\nHost: a.test:8080\r\nContent-Length: 2\r\n\r\nhi").await;
     answer.assert_status(308).assert_field("location", &format!("https://a.test:{port}/cart?a=%20b"));
     answer.assert_no_field("strict-transport-security");
-    site.send("GET / HTTP/1.0\r\n\r\n").await.assert_status(400);
+    let answer = site.send("GET / HTTP/1.0\r\n\r\n").await;
+    answer.assert_refused(400, "bad_host").assert_field("content-type", "text/plain; charset=utf-8");
+    site.refusal("bad_host").await;
     assert_eq!(app.requests().len(), 0);
 
     let mut client = tls_clients(&trust).connect("a.test", site.tls_address()).await;
