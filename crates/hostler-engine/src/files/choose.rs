@@ -112,7 +112,8 @@ fn page_instead(
     Ok(None)
 }
 
-/// The first compressed form that exists, or the file itself.
+/// The first compressed form that exists, or the file itself. A file that is compressed itself has no other form: a client would have to undo
+/// two codings, and gets the name of one.
 fn best_form(
     folder: &Folder,
     path: &Path,
@@ -121,12 +122,18 @@ fn best_form(
     role: FileRole,
 ) -> Result<Chosen, Miss> {
     let path = path.to_path_buf();
+    let codings: &[Coding] = if own_coding(&path).is_some() { &[] } else { codings };
     for &coding in codings {
         if let Some((file, about)) = find(folder, &compressed(&path, coding))? {
             return Ok(Chosen { path, file, about, coding: Some(coding), role });
         }
     }
     Ok(Chosen { path, file, about, coding: None, role })
+}
+
+/// An SVG that was compressed when it was made. It has the media type of an SVG, so only this tells a browser.
+pub(super) fn own_coding(path: &Path) -> Option<&'static str> {
+    path.extension()?.eq_ignore_ascii_case("svgz").then_some("gzip")
 }
 
 /// The path of a compressed form.

@@ -10,7 +10,7 @@ use hostler_config::{StaticFiles, media_type_of};
 use hostler_wire::{ResponseHead, content_range};
 
 use super::body::{FileBody, at_hand};
-use super::choose::{Chosen, FileRole, Miss, choose};
+use super::choose::{Chosen, FileRole, Miss, choose, own_coding};
 use super::conditions::{ConditionOutcome, FileValidators};
 use super::open::{Blocking, Folder};
 use super::request::FileRequest;
@@ -126,11 +126,6 @@ fn describe_content(head: &mut ResponseHead, chosen: &Chosen) {
     if let Some(coding) = chosen.coding.map(|coding| coding.name()).or_else(|| own_coding(&chosen.path)) {
         head.fields.add(b"Content-Encoding", coding.as_bytes());
     }
-}
-
-/// An SVG that was compressed when it was made. It has the media type of an SVG, so only this tells a browser.
-fn own_coding(path: &Path) -> Option<&'static str> {
-    path.extension()?.eq_ignore_ascii_case("svgz").then_some("gzip")
 }
 
 fn write_validators(head: &mut ResponseHead, there: &FileValidators) {

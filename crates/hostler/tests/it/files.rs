@@ -168,6 +168,12 @@ async fn a_precompressed_file_is_sent_to_clients_that_accept_it() {
         .await
         .assert_ok("<svg/>")
         .assert_no_field("content-encoding");
+    // Compressed twice, it would need both codings in the field.
+    put(site.folder(), "public/logo.svgz.br", "BROTLI OF GZIP");
+    ask(&site, "GET /logo.svgz", "Accept-Encoding: gzip, br")
+        .await
+        .assert_ok("GZIP")
+        .assert_field("content-encoding", "gzip");
     let site = folder("").start().await;
     ask(&site, "GET /app.js", "Accept-Encoding: br").await.assert_ok("let a = 1;").assert_no_field("vary");
 }
