@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 /// A registration as the client wrote it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -42,7 +44,7 @@ pub struct Registration {
     pub endpoint_updated_at_ns: i64,
     #[serde(deserialize_with = "nullable")]
     pub tags: BTreeMap<String, Nullable<String>>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "options")]
     pub options: Options,
 }
 
@@ -70,12 +72,24 @@ fn nullable<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Options, D::Error> {
+    let written: Option<Box<RawValue>> = Option::deserialize(deserializer)?;
+    let Some(written) = written else { return Ok(Options::default()) };
+    if is_list(written.get().as_bytes()) {
+        return Err(D::Error::custom("options is a list and not an object"));
+    }
+    serde_json::from_str(written.get()).map_err(D::Error::custom)
+}
+
 /// Why a message is ignored as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum Invalid {
     /// It is not JSON, or a value has a wrong type.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    /// It is a list. Serde takes one for the fields of a struct in their order.
+    #[error("it is a list and not an object")]
+    List,
     /// It has no host or no port.
     #[error("it has no host or no port")]
     NoAddress,
@@ -86,6 +100,9 @@ pub enum Invalid {
 
 impl Registration {
     pub fn parse(payload: &[u8]) -> Result<Self, Invalid> {
+        if is_list(payload) {
+            return Err(Invalid::List);
+        }
         let mut message: Self = serde_json::from_slice(payload)?;
         if let Some(address) = bracketed(&message.host) {
             message.host = address;
@@ -108,6 +125,10 @@ impl Registration {
     pub fn has_tls(&self) -> bool {
         self.tls_port != 0
     }
+}
+
+fn is_list(json: &[u8]) -> bool {
+    json.trim_ascii_start().starts_with(b"[")
 }
 
 /// The IPv6 address in brackets, as some clients write their host.
@@ -150,6 +171,8 @@ mod tests {
             "not json",
             "",
             "[]",
+            r#" ["10.0.0.1", 80, 0, ["x.test"]]"#,
+            r#"{"host":"a","port":1,"options":["round-robin"]}"#,
             r#"{"host":"a","port":"3000","uris":["x.test"]}"#,
             r#"{"host":"a","port":70000}"#,
             r#"{"host":"a","port":1,"uris":"x.test"}"#,
