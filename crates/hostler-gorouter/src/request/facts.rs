@@ -19,7 +19,7 @@ pub struct Registered {
     pub sticky: Option<Box<str>>,
     /// The instance that answered, or the last one that was tried.
     pub instance: Option<Arc<Instance>>,
-    /// The value of `X-Cf-RouterError`.
+    /// The value of `X-Cf-RouterError`. None if a member has answered.
     pub error: Option<Box<str>>,
     /// The number of edits of the head for the member that are for every member.
     pub common_edits: usize,

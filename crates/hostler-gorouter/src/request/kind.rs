@@ -88,6 +88,10 @@ impl RetryPolicy for RegisteredRoute {
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: &ResponseHead) {
+        // If its body breaks off, the error of an earlier attempt is not the reason.
+        if let Some(registered) = registered_mut(exchange) {
+            registered.error = None;
+        }
         self.add_client_fields(exchange, answer);
     }
 

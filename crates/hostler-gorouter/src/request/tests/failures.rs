@@ -57,7 +57,7 @@ async fn an_unsent_request_goes_to_another_member_with_any_method() {
         let (dead, b) = (no_upstream(), named("b").await);
         let gone = edge.pool.join(edge.endpoint(&dead, instance("dead", "0")), 10);
         let _b = edge.join(&b, instance("inst-B", "1"));
-        let got = edge.ask("POST /x", "Host: app.test\r\nContent-Length: 3\r\n", b"abc").await;
+        let mut got = edge.ask("POST /x", "Host: app.test\r\nContent-Length: 3\r\n", b"abc").await;
         got.assert(200, "b");
         let registered = registered(&got.exchange).unwrap();
         assert_eq!((registered.failed_attempts, got.exchange.log_facts.attempts), (1, 2));
@@ -68,6 +68,10 @@ async fn an_unsent_request_goes_to_another_member_with_any_method() {
             "the fields for the other member are gone"
         );
         assert_eq!(*edge.failed.lock().unwrap(), [(gone.id(), MemberFault::Unfit)]);
+        // If the body of the response had broken off, the first attempt would not be the reason.
+        let instead = refused(&mut got.exchange, &Refusal::WorkerLost(String::new()));
+        let error = instead.head.fields.get("X-Cf-Routererror");
+        assert_eq!(error, Some(&b"endpoint_failure (EOF)"[..]));
     }
 }
 
