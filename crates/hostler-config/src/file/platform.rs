@@ -97,7 +97,7 @@ pub enum ForwardedClientCert {
     /// It passes the field on if the sender is trusted.
     #[default]
     AlwaysForward,
-    /// It passes the field on if the connection has a client certificate.
+    /// It passes the field on if the sender is trusted and the connection has a client certificate.
     Forward,
     /// It sets the field to the client certificate of the connection. Without one, members get no field.
     SanitizeSet,
