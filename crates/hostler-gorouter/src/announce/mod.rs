@@ -33,6 +33,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// The wait between unregistering and closing the listeners: routers finish the requests that they were about to send.
 const GRACE: Duration = Duration::from_millis(250);
+/// So long after a name has left [`Servable`], routers have heard of it and have finished the requests that they were about to send.
+pub const NOTICE: Duration = Duration::from_millis(300);
 /// With the next connection, all messages are sent again.
 const LATER: &str = "; routers hear of it when NATS is connected";
 

@@ -1,9 +1,10 @@
-//! Starts the announcement of our pools with what it needs from the server. Knows no messages.
+//! Starts the announcement of our pools with what it needs from the server, and takes names back before a reload removes them. Knows no messages.
 
 use std::sync::{Arc, Weak};
 
-use hostler_config::Advertise;
-use hostler_gorouter::announce::{AnnounceSettings, Announcement, ToldName};
+use hostler_config::{Advertise, Config};
+use hostler_gorouter::announce::{AnnounceSettings, Announcement, NOTICE, ToldName};
+use tokio::time::sleep;
 
 use super::pools::RunningPool;
 use super::running::RunningServer;
@@ -33,11 +34,27 @@ fn former(running: &RunningServer, at: &Advertise) -> Vec<ToldName> {
     told.filter(|told| !told.is_at(at) || !is_announced(told)).cloned().collect()
 }
 
+/// Takes back the names that `newer` announces no more, and waits until routers have heard of it. To be called before the routes change: otherwise
+/// requests that routers still send would find no route.
+pub(super) async fn withdraw(running: &RunningServer, newer: &Config) {
+    let stays = |name: &String| newer.pools.iter().any(|pool| pool.announce.contains(name));
+    let gone = servable_now(running).into_iter().map(|(_, name)| name).filter(|name| !stays(name));
+    let gone: Vec<String> = gone.collect();
+    let must_wait = !gone.is_empty();
+    running.withdrawn.store(Arc::new(gone));
+    if must_wait {
+        sleep(NOTICE).await;
+    }
+}
+
+fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
+    running.upgrade().map(|running| servable_now(&running)).unwrap_or_default()
+}
+
 /// Only pools with a ready worker or a healthy member and pools that are asleep are announced, and none during a drain (SIGUSR1): routers send their requests to others.
 /// None while this process accepts routes either, as it does until the upgrade after a reload has added the first `announce`: it would register its own
 /// pools with itself.
-fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
-    let Some(running) = running.upgrade() else { return Vec::new() };
+fn servable_now(running: &RunningServer) -> Vec<(Arc<str>, String)> {
     let accepts = running.config.load().registrar.as_ref().is_some_and(|registrar| registrar.accept);
     if accepts || running.connections().is_end_announced() {
         return Vec::new();
@@ -45,7 +62,8 @@ fn servable(running: &Weak<RunningServer>) -> Vec<(Arc<str>, String)> {
     let pools = running.pools.load();
     let can_serve = |pool: &RunningPool| pool.pool.has_healthy_member() || pool.pool.is_asleep();
     let ready = pools.iter().filter(|pool| !pool.settings.announce.is_empty() && can_serve(pool));
-    ready
-        .flat_map(|pool| pool.settings.announce.iter().map(|name| (pool.name.clone(), name.clone())))
-        .collect()
+    let names =
+        ready.flat_map(|pool| pool.settings.announce.iter().map(|name| (pool.name.clone(), name.clone())));
+    let withdrawn = running.withdrawn.load();
+    names.filter(|(_, name)| !withdrawn.contains(name)).collect()
 }

@@ -12,7 +12,7 @@ use super::pools::{self, RunningPool};
 use super::routes::{RouteTables, RouteTarget, routes, watched};
 use super::running::{RunningServer, UnlistedPool, log_to, open_log, reopen_log};
 use super::tls::{self, Fresh};
-use super::{boot, cache, fixed, pool_drain, runtime, settings};
+use super::{announce, boot, cache, fixed, pool_drain, runtime, settings};
 use crate::admin::{CommandDone, CommandError, LastReload};
 
 /// Applies the current configuration. If it has an error, nothing changes.
@@ -305,15 +305,12 @@ async fn renew_workers(
         pool.settle_workers(newer, &running.pool_context);
         let Some(supervisor) = &pool.supervisor else { continue };
         let (name, outcome) = (pool.name.clone(), supervisor.restart().await);
-        let has_new_workers = match &outcome {
-            Ok(_) => true,
-            Err(error) => error.has_replaced_some(),
-        };
-        if has_new_workers {
+        if !matches!(&outcome, Err(error) if !error.has_replaced_some()) {
             change.renewed.push(name.clone());
         }
         outcome.map_err(|error| take_back(running, older, change, format!("pool {name}: {error}")))?;
     }
+    announce::withdraw(running, newer).await;
     // The restarts may have taken minutes. There is no other wait until the new pools get the requests.
     keeps_pauses(before, change).map_err(|why| take_back(running, older, change, why))?;
     // Only now: if a restart had failed before, changes such as a lower number of workers would have been made for nothing.
@@ -326,6 +323,7 @@ async fn renew_workers(
 /// Restores the old settings of workers. Requests go on by the old routes, so no worker may keep settings that only the new ones know. Without
 /// the restart some would keep settings that are in no file, and no later reload would notice.
 fn take_back(running: &RunningServer, older: &Config, change: &PoolsChange, problem: String) -> String {
+    running.withdrawn.store(Arc::default());
     let pools = running.pools.load();
     for pool in pools.iter() {
         pool.settle_workers(older, &running.pool_context);

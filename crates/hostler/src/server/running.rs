@@ -62,6 +62,8 @@ pub(super) struct RunningServer {
     pub registering: Option<Registering>,
     /// The current routes, and earlier ones that had requests at the last reload, to see whether requests still use them.
     pub routes: ArcSwap<Vec<Weak<Route>>>,
+    /// Names that the latest reload announces no more. Their pools may still serve.
+    pub withdrawn: ArcSwap<Vec<String>>,
     /// The certificates. None if there are no TLS listeners; a reload cannot change that.
     pub tls: Option<Arc<TlsFiles>>,
     /// The settings of client connections. A connection uses those of the moment when it was accepted, or when its TLS handshake began.
@@ -177,6 +179,7 @@ impl RunningServer {
             sweeps: OnceLock::new(),
             routes: ArcSwap::from_pointee(weak),
             unlisted: Mutex::default(),
+            withdrawn: ArcSwap::default(),
             config: ArcSwap::from_pointee(config),
             pools: ArcSwap::from_pointee(pools),
             gateway,

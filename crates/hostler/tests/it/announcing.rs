@@ -176,6 +176,31 @@ async fn only_ready_pools_are_announced_and_a_reload_unregisters_removed_names()
 }
 
 #[tokio::test]
+async fn a_reload_unregisters_a_removed_pool_before_it_removes_its_route() {
+    let Some(nats) = nats().start().await else { return };
+    let (_client, mut ear) = router(&nats).await;
+    let app = upstream().start().await;
+    let members = format!("members = [\"{}\"]\n", app.address());
+    let old = format!(
+        "pools.old.{members}pools.old.announce = \"old.test\"\n[[routes]]\nmatch = \"old.test\"\npool = \"old\"\n"
+    );
+    let with = |more: &str| {
+        let all = "[[routes]]\nmatch = \"*\"\npool = \"app\"\n";
+        format!("{}pools.app.{members}{more}{all}", config(&nats))
+    };
+    let site = site(&with(&old)).start().await;
+    site.says("old.test: announced").await;
+    site.rewrite(&with(""));
+    site.command(&["reload"]).await.assert_exit(0);
+    let gone = next(&mut ear, "router.unregister").await;
+    assert_eq!(gone["uris"], json!(["old.test"]));
+    site.says("old.test: unregistered").await;
+    site.says("reload: pool old: removed").await;
+    assert!(line_of(&site, "old.test: unregistered") < line_of(&site, "reload: pool old: removed"));
+    site.get("/").await.assert_status(200);
+}
+
+#[tokio::test]
 async fn a_router_announces_no_pool_before_the_upgrade_after_which_it_accepts_no_routes() {
     let Some(nats) = nats().start().await else { return };
     let (client, mut ear) = router(&nats).await;
