@@ -141,8 +141,9 @@ impl<E> PoolState<E> {
             return self.release(grant, now);
         }
         self.settle(grant, charged);
+        // The mean of the pool stays as it is, too. If such ends lowered it, they would cost ever less until their kind is known.
         if self.roster.is_present(grant) {
-            self.admission.observe(None, hold);
+            self.admission.observe(None, charged);
         }
         self.roster.release(grant, now);
     }

@@ -83,3 +83,25 @@ async fn the_payer_is_told_of_a_request_that_its_client_gives_up() {
     fine.end(LeaseEnding::Finished(Instant::now()));
     assert_eq!(*payer.0.lock().unwrap(), [(Duration::from_millis(7), Duration::ZERO)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_their_clients_give_up_cost_no_less_the_more_there_are() {
+    let pool = fair_pool(99);
+    let _member = pool.join("a", 1);
+    for _ in 0..20 {
+        let lease = take(&pool, 9);
+        advance(Duration::from_millis(100)).await;
+        drop(lease);
+    }
+    let payer = Arc::<GivenUp>::default();
+    // No request of this kind has ever ended as it should.
+    let claim = Claim { fair: Some(FairKey::of(1)), kind: Some(WorkKind::of(7)), ..Claim::default() };
+    for _ in 0..100 {
+        let mut lease = of(pool.acquire(claim)).lease();
+        lease.charge_to(payer.clone(), 0);
+        advance(Duration::from_millis(1)).await;
+        lease.end(LeaseEnding::Abandoned(Instant::now()));
+    }
+    let besides: Vec<_> = payer.0.lock().unwrap().iter().map(|(_, besides)| besides.as_millis()).collect();
+    assert!(besides.iter().all(|besides| matches!(besides, 98..=99)), "{besides:?}");
+}
