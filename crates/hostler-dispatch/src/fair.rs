@@ -63,6 +63,9 @@ pub(super) struct FairShares {
     /// How much `now` was brought forward because no request waited.
     #[cfg(test)]
     pub forgiven: VirtualTime,
+    /// What all requests have cost.
+    #[cfg(test)]
+    pub settled: VirtualTime,
     lines: [FairLine; Priority::COUNT],
     /// Keys that had a debt when their last request ended, in the order in which they are checked. A key whose debt is gone is forgotten.
     debtors: VecDeque<Debtor>,
@@ -121,6 +124,8 @@ impl FairShares {
             rested: now,
             #[cfg(test)]
             forgiven: 0,
+            #[cfg(test)]
+            settled: 0,
             lines: Default::default(),
             debtors: VecDeque::new(),
         }
@@ -188,6 +193,10 @@ impl FairShares {
     pub fn settle(&mut self, charge: Charge, cost: Duration) {
         let waiting: usize = self.lines.iter().map(|line| line.next.len()).sum();
         let nanos = u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX);
+        #[cfg(test)]
+        {
+            self.settled += cost.as_nanos();
+        }
         self.served += VirtualTime::from(nanos.checked_div(waiting as u64).unwrap_or_default());
         self.flow += VirtualTime::from(nanos / self.active.max(1) as u64);
         self.edit(charge.key, |share, _| {

@@ -80,7 +80,7 @@ impl<E> Lease<E> {
     /// told before. The slot is not returned.
     pub fn settle(&mut self, now: Instant) -> Option<SlotCost> {
         let payment = self.payment.as_ref().filter(|_| !self.is_paid)?;
-        self.is_paid = true;
+        self.is_paid = !planted!(PaidTwice);
         let (cpu, under_way) = (self.grant.member.cpu.get(), self.under_way.take());
         let cpu = cpu.zip(under_way).map(|(cpu, key)| cpu.end(key as usize, now, payment));
         let cost = SlotCost { hold: now.saturating_duration_since(self.since()), cpu };
@@ -231,7 +231,7 @@ impl<E: Send + Sync + 'static> Lease<E> {
                 None
             }
             LeaseEnding::Abandoned(now) => {
-                if let Some(payment) = &self.payment {
+                if let Some(payment) = self.payment.as_ref().filter(|_| !planted!(UntoldReset)) {
                     let held = now.saturating_duration_since(self.grant.since);
                     let charged = self.grant.charge.map_or(Duration::ZERO, Charge::cost);
                     payment.payer.pay_early(held, charged.saturating_sub(held));
@@ -246,7 +246,10 @@ impl<E: Send + Sync + 'static> Lease<E> {
                 }
                 Some(self.shared.suspect(&self.grant, COST_OF_DEATH))
             }
-            LeaseEnding::Unprocessed => Some(self.shared.suspect(&self.grant, Duration::ZERO)),
+            LeaseEnding::Unprocessed => {
+                let besides = if planted!(PaidUnprocessed) { COST_OF_DEATH } else { Duration::ZERO };
+                Some(self.shared.suspect(&self.grant, besides))
+            }
         };
         if let Some(until) = until {
             if matches!(how, LeaseEnding::HungUp | LeaseEnding::Unprocessed) {

@@ -140,12 +140,14 @@ impl<E> PoolState<E> {
         if hold >= charged {
             return self.release(grant, now);
         }
-        self.settle(grant, charged);
+        self.settle(grant, if planted!(FreeReset) { hold } else { charged });
         // The mean of the pool stays as it is, too. If such ends lowered it, they would cost ever less until their kind is known.
         if self.roster.is_present(grant) {
-            self.admission.observe(None, charged);
+            self.admission.observe(None, if planted!(CheapReset) { hold } else { charged });
         }
-        self.roster.release(grant, now);
+        if !planted!(AbandonedSlot) {
+            self.roster.release(grant, now);
+        }
     }
 
     /// Takes back slots of this member that were handed over and not taken yet. Their requests return to their positions.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::bill::Bill;
 use crate::place::QueuePosition;
 use crate::{Acquire, AcquireError, Claim, EventLoop, Lease, PoolCounters};
 
@@ -67,6 +68,10 @@ pub struct Running {
     pub place: QueuePosition,
     pub claim: Claim,
     pub lease: Lease<u8>,
+    /// What its payer is told.
+    pub bill: Arc<Bill>,
+    /// What its key was charged when it got its slot. `None`: no key was charged.
+    pub charged: Option<Duration>,
 }
 
 /// Where a request counts that leaves at `now`, a time of the pool's clock.

@@ -31,10 +31,22 @@ pub enum Bug {
     RestWhileWaiting,
     /// A full queue refuses a request of a high class, and keeps those of the lower ones.
     LowerStays,
+    /// The slot of a request whose client has left does not come back.
+    AbandonedSlot,
+    /// A key pays only for the time until its client has left.
+    FreeReset,
+    /// The time until clients leave counts as the time that requests take.
+    CheapReset,
+    /// The payer is not told that the client has left.
+    UntoldReset,
+    /// The payer is told twice for how long a slot was held.
+    PaidTwice,
+    /// The key pays for a death of the member over a request that was not processed.
+    PaidUnprocessed,
 }
 
 impl Bug {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 20] = [
         Self::SlotGivenTwice,
         Self::WrongOrder,
         Self::ForgottenRequest,
@@ -49,5 +61,11 @@ impl Bug {
         Self::LateCharge,
         Self::RestWhileWaiting,
         Self::LowerStays,
+        Self::AbandonedSlot,
+        Self::FreeReset,
+        Self::CheapReset,
+        Self::UntoldReset,
+        Self::PaidTwice,
+        Self::PaidUnprocessed,
     ];
 }

@@ -39,6 +39,8 @@ pub struct Coverage {
     pub gave_way: u64,
     /// Turns of a key whose share was compared with that of a key that always waited.
     pub compared: u64,
+    /// Requests that ended before they had cost what their keys were charged.
+    pub early: u64,
     pub counters: PoolCounters,
 }
 
@@ -74,6 +76,7 @@ impl Checks {
             self.delays(&ended, &before, &now)?;
         }
         (world.at_once, world.ended, world.refused_full) = (vec![], vec![], vec![]);
+        self.seen.early += std::mem::take(&mut world.early);
         self.seen.counters = now.counters;
         (self.before, self.holders) = (Some(now), holders);
         Ok(())
@@ -360,6 +363,7 @@ impl Coverage {
         self.bound += other.bound;
         self.gave_way += other.gave_way;
         self.compared += other.compared;
+        self.early += other.early;
         let (sum, one) = (&mut self.counters, &other.counters);
         for (sum, one) in [
             (&mut sum.refused_full, one.refused_full),
@@ -387,7 +391,7 @@ impl Coverage {
         let PoolCounters { refused_aim, tunnels, streams, expired, left_queue, ejections, .. } =
             self.counters;
         let orders = [self.handed, self.taken_back, self.overtaken, self.passed_over, self.bound];
-        let all = [&orders[..], &[self.compared, self.gave_way]].concat();
+        let all = [&orders[..], &[self.compared, self.gave_way, self.early]].concat();
         let refused = [refused_full, refused_overload, refused_tunnels, refused_streams, refused_aim];
         let others = [tunnels, streams, expired, left_queue, ejections];
         assert!(all.iter().chain(&refused).chain(&others).all(|count| *count > 0), "{self:?}");

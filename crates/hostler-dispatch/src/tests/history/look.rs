@@ -52,6 +52,8 @@ pub struct Look {
     pub fair: bool,
     /// How much the debts of a fair pool have gone because no request waited, in nanoseconds.
     pub forgiven: u128,
+    /// What the requests of a fair pool have cost their keys, in nanoseconds.
+    pub settled: u128,
     /// The pool's clock.
     pub at: Instant,
     /// The slots of the pool, as far as they are a number.
@@ -102,6 +104,7 @@ impl Look {
             order: state.roster.settings().order,
             fair: state.roster.settings().fair,
             forgiven: state.queue.fair.as_ref().map_or(0, |fair| fair.forgiven),
+            settled: state.queue.fair.as_ref().map_or(0, |fair| fair.settled),
             at: state.at(Instant::now()).served,
             parallel: state.roster.totals().parallel,
             working: state.roster.working_slots(Instant::now()),

@@ -3,9 +3,12 @@
 //! `HOSTLER_SIMULATION_SEED=N` repeats one history with all its steps, and `HOSTLER_SIMULATION_HISTORIES=N` runs that many.
 
 mod actors;
+mod bill;
 mod bugs;
 mod check;
+mod endings;
 mod look;
+mod moves;
 mod shares;
 mod steps;
 mod world;

@@ -125,6 +125,7 @@ impl ShareCheck {
         if self.is_off || !now.fair {
             return Ok(0);
         }
+        charges(before, now, ended)?;
         self.rest(before, now)?;
         let is_mixed = ended.len() > 1;
         let was_charged: BTreeSet<_> = self.charged.values().map(|one| one.key).collect();
@@ -329,6 +330,15 @@ impl ShareCheck {
         let key = &self.keys[&waits];
         self.keys[&other].used - key.used - key.lost
     }
+}
+
+/// The keys have paid what the slots cost that came back, and nothing else.
+fn charges(before: &Look, now: &Look, ended: &[(u64, Duration)]) -> Checked {
+    let (settled, costs) = (now.settled - before.settled, ended.iter().map(|(_, cost)| cost.as_nanos()));
+    let cost: u128 = costs.sum();
+    ensure(settled == cost, || {
+        format!("keys have paid {settled} ns for slots that cost {cost} ns: {ended:?}")
+    })
 }
 
 fn is_newcomer(queued: &Queued) -> bool {

@@ -96,8 +96,11 @@ pub enum Wish {
 pub enum Ending {
     Finished,
     Dropped,
+    /// Its client has left, and its member was told to stop.
+    Abandoned,
     Unreachable,
     HungUp,
+    Unprocessed,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +208,9 @@ fn ending(dice: &mut fastrand::Rng) -> Ending {
     match dice.u8(..16) {
         0 => Ending::Unreachable,
         1 => Ending::HungUp,
-        2..5 => Ending::Dropped,
+        2 => Ending::Unprocessed,
+        3..5 => Ending::Abandoned,
+        5..7 => Ending::Dropped,
         _ => Ending::Finished,
     }
 }
