@@ -197,7 +197,9 @@ async fn await_kill(mut call: Call, finished: Finished, blames: bool) {
 
 async fn hang_up(call: &mut Call) {
     poll_fn(|cx| call.link.poll_hang_up(cx)).await;
-    drain(call, MOST_AFTER_FIN).await;
+    if !planted!(UnawaitedFin) {
+        drain(call, MOST_AFTER_FIN).await;
+    }
 }
 
 /// Reads until the connection has ended, or more than so many bytes of a body have come.

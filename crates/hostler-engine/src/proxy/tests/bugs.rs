@@ -30,10 +30,12 @@ pub enum Bug {
     NoDeadline,
     /// An answer to HEAD is read as if it had a body.
     HeadHasBody,
+    /// The slot comes back when the member is told to stop, although it still works.
+    UnawaitedFin,
 }
 
 impl Bug {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::UnfitKept,
         Self::HalfSentKept,
         Self::HalfReadKept,
@@ -44,6 +46,7 @@ impl Bug {
         Self::InterimIsFinal,
         Self::NoDeadline,
         Self::HeadHasBody,
+        Self::UnawaitedFin,
     ];
 }
 

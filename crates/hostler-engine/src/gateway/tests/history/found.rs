@@ -24,6 +24,7 @@ fn run(slots: Vec<usize>, steps: Vec<Step>) -> (Coverage, String) {
         hedge: None,
         streams_body: false,
         capacity: 20_000,
+        hangs_up: false,
     };
     let unused = Builder::new_current_thread().build().unwrap();
     let history = History { seed: 0, settings, steps };

@@ -4,6 +4,8 @@ use super::script::Script;
 
 /// The most steps of a history.
 const MOST_STEPS: usize = 36;
+/// In one of so many histories members are told to stop.
+const HANGS_UP: u64 = 4;
 
 /// The settings of the pool and its members, and what happens to them.
 #[derive(Clone, Debug)]
@@ -32,6 +34,9 @@ pub struct Settings {
     pub streams_body: bool,
     /// How many bytes each direction of a connection holds.
     pub capacity: usize,
+    /// A member without a response is told to stop when its client has left or the time is over, as in a pool with learned concurrency. The
+    /// pool is fair, too.
+    pub hangs_up: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -98,7 +103,8 @@ impl History {
     /// The history of this number.
     pub fn of_seed(seed: u64) -> Self {
         let mut dice = fastrand::Rng::with_seed(seed);
-        let settings = settings(&mut dice);
+        let hangs_up = seed % HANGS_UP == HANGS_UP - 1;
+        let settings = Settings { hangs_up, ..settings(&mut dice) };
         let count = dice.usize(4..=MOST_STEPS);
         let steps = (0..count as u64).map(|id| step(&mut dice, &settings, id)).collect();
         Self { seed, settings, steps }
@@ -119,6 +125,7 @@ fn settings(dice: &mut fastrand::Rng) -> Settings {
         hedge: (dice.u8(..) < 72).then(|| dice.u64(20..120)),
         streams_body: dice.u8(..) < 90,
         capacity: [200, 2_000, 20_000, 200_000][dice.usize(..4)],
+        hangs_up: false,
     }
 }
 

@@ -58,6 +58,7 @@ fn pool_settings(settings: &Settings) -> PoolSettings {
         policy: if settings.is_tame { Policy::Fifo } else { Policy::Adaptive },
         backoff: BackoffSettings { min: millis(10), max: millis(300) },
         eject: EjectSettings { failures: settings.failures, min: millis(200), max: millis(800), share: 50 },
+        fair: settings.hangs_up,
         ..PoolSettings::default()
     }
 }
@@ -117,7 +118,7 @@ impl World {
             request_timeout: millis(settings.request_timeout),
             connect_timeout: millis(settings.connect_timeout),
             hang_timeout: None,
-            hangs_up_at_once: false,
+            hangs_up_at_once: settings.hangs_up,
             tunnel_idle_timeout: REST,
             response_idle_timeout: REST,
             stream_idle_timeout: REST,
