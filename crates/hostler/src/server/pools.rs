@@ -77,7 +77,7 @@ pub(super) fn keep_pauses(
 
 impl RunningPool {
     /// Starts a pool. Its workers are booting when this returns. `before`: the pool that it replaces. What is known of clients stays: how much
-    /// of their limits they have used, and where their sessions are.
+    /// of their limits they have used, and where their sessions are. If both have members, what requests have cost stays, too.
     pub fn start(
         config: &Config,
         written: &config::Pool,
@@ -87,18 +87,22 @@ impl RunningPool {
         let limit = before.and_then(|pool| pool.rate_limit.as_ref());
         let hedging = before.and_then(|pool| pool.hedging.as_ref());
         let stickiness = before.and_then(|pool| pool.sticky.as_deref());
+        // The ledger of a pool of workers has CPU times, which members do not have.
+        let has_members = |source: &PoolMembers| matches!(source, PoolMembers::Members(_));
+        let same = before.filter(|pool| has_members(&pool.settings.source) && has_members(&written.source));
+        let meter = same.map(|pool| pool.meter.clone());
         let name: Arc<str> = written.name.as_str().into();
         let mut new = Self {
             pool: Pool::new(name.clone(), settings::pool(written)),
             poison: Arc::new(poison(&name, (config, written), pool_context, None)),
             sticky: sticky(&name, written, pool_context, stickiness),
-            fair: FairKeys::new(&written.queue.fair, None),
-            costs: ExpectedCosts::new(written.queue.short_first, None),
+            fair: FairKeys::new(&written.queue.fair, same.and_then(|pool| pool.fair.as_ref())),
+            costs: ExpectedCosts::new(written.queue.short_first, same.and_then(|pool| pool.costs.as_ref())),
             low: low_requests(&written.queue.low),
             rate_limit: RateLimiter::new(LimitScope::Pool, &name, written.rate_limit.as_ref(), limit),
             hedging: Hedging::new(written.hedge.as_ref(), hedging),
             name,
-            meter: Arc::new(Meter::new(pool_context.threads)),
+            meter: meter.unwrap_or_else(|| Arc::new(Meter::new(pool_context.threads))),
             newest_release: Arc::default(),
             settings: written.clone(),
             supervisor: None,

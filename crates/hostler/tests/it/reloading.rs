@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::in_front_of;
 use crate::metrics::samples;
+use crate::{in_front_of, site};
 
 fn pool(upstream: &Upstream) -> String {
     format!("members = ['{}']\nrequest_timeout = '1h'\nqueue.timeout = '1h'\n", upstream.address())
@@ -299,4 +299,33 @@ async fn a_reload_that_would_end_the_pause_of_a_pool_is_refused() {
     site.settles("app", 0, 1).await;
     site.command(&["resume", "app"]).await.assert_exit(0);
     waiting.answer().await.assert_ok("ok");
+}
+
+#[tokio::test]
+async fn a_pool_that_starts_anew_keeps_what_its_requests_have_cost() {
+    let app = upstream().start().await;
+    for queue in ["order = 'short_first'", "fair = ['header:x-key']"] {
+        let pool = format!("[pools.app]\nmembers = ['{}']\nqueue.{queue}\n", app.address());
+        let config = format!("{pool}[[routes]]\nmatch = '*'\npool = 'app'\n");
+        let site = site(&config).start().await;
+        for _ in 0..16 {
+            site.get("/").await.assert_ok("ok");
+        }
+        let known = async || {
+            let pool = site.pool("app").await;
+            let requests = pool["ledger"]["all"]["requests"]["1d"].clone();
+            let learnt = pool["order"]["expected"][0]["requests"].clone();
+            (requests, learnt, pool["times"]["slot_hold"]["count"].clone())
+        };
+        let before = eventually("all costs", async || {
+            let known = known().await;
+            let is_learnt = known.1 == 16 || queue.starts_with("fair");
+            (known.0 == 16 && known.2 == 16 && is_learnt).then_some(known)
+        })
+        .await;
+        // Its connections are useless for the other protocol.
+        site.rewrite(&format!("{pool}protocol = 'http2'\n[[routes]]\nmatch = '*'\npool = 'app'\n"));
+        site.command(&["reload"]).await.assert_exit(0);
+        assert_eq!(known().await, before, "{queue}");
+    }
 }
