@@ -165,6 +165,19 @@ impl RouteAccount {
         Arc::new(Self { ledger: ledger.clone(), pending, usual_hold: AtomicU64::new(0) })
     }
 
+    /// The account of a route after a reload. `before`: its account before the reload, which stays if it is in the same ledger.
+    pub fn after_reload(
+        before: Option<&Arc<Self>>,
+        ledger: &Arc<Ledger>,
+        route: &Arc<str>,
+        counters: &Arc<Counters>,
+    ) -> Arc<Self> {
+        match before.filter(|before| Arc::ptr_eq(&before.ledger, ledger)) {
+            Some(same) => same.clone(),
+            None => Self::new(ledger, route, counters),
+        }
+    }
+
     /// An answered request has held its slot for this long. The last sixteen count most.
     pub fn note_hold(&self, hold: Duration) {
         let hold = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
@@ -332,6 +345,17 @@ mod tests {
         let releases: Vec<_> =
             seen.releases.iter().map(|row| (&*row.name, row.slot_hold_ms.minute)).collect();
         assert_eq!(releases, [("1", 30), ("0", 10)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_route_that_stays_in_its_pool_still_knows_how_long_its_requests_take() {
+        let (ledger, other) = (Arc::new(Ledger::new(Instant::now())), Arc::new(Ledger::new(Instant::now())));
+        let before = account(&ledger, "a/*");
+        before.note_hold(Duration::from_millis(40));
+        let after = |ledger: &Arc<Ledger>| {
+            RouteAccount::after_reload(Some(&before), ledger, &"a/*".into(), &Arc::default()).usual_hold()
+        };
+        assert_eq!((after(&ledger), after(&other)), (Duration::from_millis(40), Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]

@@ -144,6 +144,7 @@ mod tests {
             target: "pool web".into(),
             pool: Some("web".into()),
             counters: Arc::default(),
+            account: None,
             rate_limit: None,
             early_hints: None,
         };

@@ -11,7 +11,7 @@ use hostler_dispatch::{Pool, PoolSnapshot};
 use hostler_engine::cache::SharedCache;
 use hostler_engine::exchange::{
     ClientsView, Connections, Counters, CountersView, CutView, HandshakesView, LedgerView, MemoryBudget,
-    MemoryView, RecentExchanges, Spool, SpoolView,
+    MemoryView, RecentExchanges, RouteAccount, Spool, SpoolView,
 };
 use hostler_engine::gateway::{
     EarlyHints, ExpectedCosts, FairKeys, FairView, Health, HealthView, HedgeView, Hedging, HintsView,
@@ -95,6 +95,8 @@ pub struct RouteSource {
     /// The pool, if the target is one.
     pub pool: Option<Arc<str>>,
     pub counters: Arc<Counters>,
+    /// What its requests have cost its pool. None if the target is no pool.
+    pub account: Option<Arc<RouteAccount>>,
     /// None if the route has no limit of its own.
     pub rate_limit: Option<Arc<RateLimiter>>,
     /// None if the route has no Early Hints.

@@ -37,7 +37,7 @@ pub(super) struct RouteTarget<'b> {
     pub shared_cache: &'b Arc<SharedCache>,
 }
 
-/// Builds the routes. A route that existed before keeps its counters, and the buckets of its rate limit.
+/// Builds the routes. A route that existed before keeps its counters, its account and the buckets of its rate limit.
 pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteSource]) -> RouteTables {
     let (mut table, mut listed, mut weak) = (Vec::new(), Vec::new(), Vec::new());
     for (written, (name, known)) in config.routes.iter().zip(named(config, before)) {
@@ -48,6 +48,7 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
             pool: None,
             early_hints: None,
             counters: known.map(|source| source.counters.clone()).unwrap_or_default(),
+            account: known.and_then(|source| source.account.clone()),
             rate_limit: known.and_then(|source| source.rate_limit.clone()),
         };
         let source = RouteSource { rate_limit: rate_limit(written, &kept), ..kept };
@@ -62,12 +63,12 @@ pub(super) fn routes(config: &Config, behind: &RouteTarget<'_>, before: &[RouteS
                 None => format!("pool {}", target.name),
             },
         };
-        let pool = match &route.target {
-            Target::Pool(target) => Some(target.name.clone()),
-            _ => None,
+        let (pool, account) = match &route.target {
+            Target::Pool(target) => (Some(target.name.clone()), Some(target.account.clone())),
+            _ => (None, None),
         };
         let early_hints = route.early_hints.clone();
-        listed.push(RouteSource { target, pool, early_hints, ..source });
+        listed.push(RouteSource { target, pool, account, early_hints, ..source });
         weak.push(Arc::downgrade(&route));
         table.push((written.pattern.clone(), route));
     }
@@ -124,7 +125,8 @@ fn route(config: &Config, written: &config::Route, behind: &RouteTarget<'_>, sou
             }
             config::Target::Pool { name: _, request_timeout } => {
                 let pool = pool.expect("invariant: a resolved route names a pool that exists");
-                let account = RouteAccount::new(&pool.meter.ledger, &source.pattern, &source.counters);
+                let (ledger, before) = (&pool.meter.ledger, source.account.as_ref());
+                let account = RouteAccount::after_reload(before, ledger, &source.pattern, &source.counters);
                 let own = written.fair.as_deref().and_then(|by| Some(pool.fair.as_ref()?.of_route(by)));
                 Target::Pool(PoolTarget {
                     account,

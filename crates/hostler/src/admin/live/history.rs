@@ -331,6 +331,7 @@ mod tests {
             target: String::new(),
             pool: None,
             counters: counters.clone(),
+            account: None,
             rate_limit: None,
             early_hints: None,
         };
