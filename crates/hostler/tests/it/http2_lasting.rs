@@ -192,6 +192,22 @@ async fn an_empty_data_frame_in_each_answer_does_not_end_the_connection_to_a_mem
     assert_eq!(member.connections(), 1);
 }
 
+/// Many servers end each stream with an empty DATA frame.
+#[tokio::test]
+async fn a_304_with_the_length_of_the_200_may_end_with_an_empty_data_frame() {
+    let script = async |mut asked: Asked| {
+        let head = Response::builder().status(304).header("content-length", "5").body(()).unwrap();
+        asked.begin(head).send_data(Bytes::new(), true).unwrap();
+    };
+    let member = Http2Plan::default().start(script).await;
+    let site = http2_members::in_front_of(&member, "").await;
+    let mut client = site.connect().await;
+    for _ in 0..3 {
+        client.get("/").await.assert_status(304);
+    }
+    assert_eq!(member.connections(), 1);
+}
+
 #[tokio::test]
 async fn many_empty_data_frames_in_one_answer_do_not_end_the_connection_to_a_member() {
     let script = async |mut asked: Asked| {

@@ -254,19 +254,19 @@ impl Recv {
                 }
             }
 
-            if let Some(content_length) =
-                first_content_length.filter(|_| !stream.content_length.is_head())
+            // A response without content, such as a 304, may have the content-length
+            // of the 200, and ends with the headers frame or an empty DATA frame.
+            let has_no_content = frame
+                .pseudo()
+                .status
+                .map_or(false, |status| status == 204 || status == 304);
+            if let Some(content_length) = first_content_length
+                .filter(|_| !stream.content_length.is_head() && !has_no_content)
             {
                 stream.content_length = ContentLength::Remaining(content_length);
                 // END_STREAM on headers frame with non-zero content-length is malformed.
                 // https://datatracker.ietf.org/doc/html/rfc9113#section-8.1.1
-                if frame.is_end_stream()
-                    && content_length > 0
-                    && frame
-                        .pseudo()
-                        .status
-                        .map_or(true, |status| status != 204 && status != 304)
-                {
+                if frame.is_end_stream() && content_length > 0 {
                     proto_err!(stream: "recv_headers with END_STREAM: content-length is not zero; stream={:?};", stream.id);
                     return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR).into());
                 }
