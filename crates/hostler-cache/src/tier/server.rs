@@ -255,8 +255,9 @@ impl MemcachedServer {
         let here = std::thread::current().id();
         let mut idle = self.idle();
         let own = idle.iter().rposition(|(thread, _)| *thread == here);
-        // If no more connections are allowed, a connection of another thread is better than none.
-        let at = own.or_else(|| (idle.len() >= CONNECTIONS).then_some(0))?;
+        // If no more connections are allowed, a connection of another thread is better than none. Each operation under way, this one as well,
+        // has a connection or is about to have one.
+        let at = own.or_else(|| (idle.len() > self.room.available_permits()).then_some(0))?;
         Some(idle.swap_remove(at).1)
     }
 
@@ -377,12 +378,42 @@ async fn see(client: &mut Client, name: &str, flags: &[&str]) -> Result<Reply, E
 #[cfg(test)]
 mod tests {
     use hostler_testkit::memcached;
+    use tokio::runtime::Builder;
+    use tokio::task::{JoinSet, spawn_blocking};
     use tokio::time::{advance, pause, resume};
 
     use super::*;
 
     /// No test asserts speed.
     const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+    /// So many operations at the same time.
+    async fn burst(server: &Arc<MemcachedServer>, operations: usize) {
+        let mut asking = JoinSet::new();
+        for _ in 0..operations {
+            let server = server.clone();
+            asking.spawn(async move { server.ask(Op::Look("item"), TIME_LIMIT).await.is_ok() });
+        }
+        assert_eq!(asking.join_all().await, vec![true; operations]);
+    }
+
+    #[tokio::test]
+    async fn idle_connections_of_other_threads_count_against_the_limit() {
+        let Some(memcached) = memcached().await else { return };
+        let address = memcached.address().to_string();
+        let server = Arc::new(MemcachedServer::new(&address, TIME_LIMIT, Arc::new(|_: Notice<'_>| ())));
+        burst(&server, CONNECTIONS / 2).await;
+        let shared = server.clone();
+        // This thread drives its connections meanwhile.
+        spawn_blocking(move || {
+            let other = Builder::new_current_thread().enable_all().build().unwrap();
+            other.block_on(burst(&shared, CONNECTIONS));
+        })
+        .await
+        .unwrap();
+        let idle = server.idle().len();
+        assert!(idle <= CONNECTIONS, "{idle}");
+    }
 
     #[tokio::test]
     async fn a_connection_that_has_read_a_large_value_is_closed_after_a_while() {
