@@ -79,6 +79,15 @@ pub fn plain(ip: IpAddr) -> IpAddr {
     }
 }
 
+/// The address that a client has. IPv4 clients that come through NAT64 (RFC 6052) or as mapped addresses share one network of IPv6, so each has
+/// its IPv4 address. Any other address is returned as it is.
+pub fn of_client(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => plain(ip),
+        _ => ip.to_canonical(),
+    }
+}
+
 fn v4(high: u16, low: u16) -> IpAddr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
 }

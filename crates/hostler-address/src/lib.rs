@@ -7,6 +7,6 @@ mod own;
 mod trust;
 
 pub use header::AddressHeader;
-pub use kind::{AddressKind, plain};
+pub use kind::{AddressKind, of_client, plain};
 pub use own::OwnAddresses;
 pub use trust::{AddressSource, ClientAddress, Peer, Trust};

@@ -57,7 +57,7 @@ enum Network {
 
 impl Network {
     fn of(ip: IpAddr) -> Self {
-        match ip.to_canonical() {
+        match hostler_address::of_client(ip) {
             IpAddr::V4(ip) => Self::V4(ip.to_bits()),
             IpAddr::V6(ip) => Self::V6((ip.to_bits() >> 64) as u64),
         }
@@ -275,6 +275,9 @@ mod tests {
         assert!(!same("192.0.2.1", "192.0.2.2"));
         assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
         assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
+        // Through NAT64.
+        assert!(same("192.0.2.1", "64:ff9b::192.0.2.1"));
+        assert!(!same("64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2"));
         drop(held);
     }
 

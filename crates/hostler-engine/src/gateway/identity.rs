@@ -121,15 +121,16 @@ fn pattern(path: &[u8]) -> Vec<u8> {
 }
 
 fn network(address: IpAddr) -> IpAddr {
-    match address {
+    match hostler_address::of_client(address) {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << (128 - NETWORK_V6))).into(),
         v4 => v4,
     }
 }
 
 pub(super) fn network_name(address: IpAddr) -> String {
-    let mut name = network(address).to_string();
-    if address.is_ipv6() {
+    let network = network(address);
+    let mut name = network.to_string();
+    if network.is_ipv6() {
         // Writing to a String cannot fail.
         let _ = write!(name, "/{NETWORK_V6}");
     }
@@ -166,5 +167,7 @@ mod tests {
         let name = |address: &str| network_name(address.parse().unwrap());
         assert_eq!(name("2001:db8:1:2:3::4"), "2001:db8:1:2::/64");
         assert_eq!(name("192.0.2.7"), "192.0.2.7");
+        // Through NAT64.
+        assert_eq!(name("64:ff9b::192.0.2.7"), "192.0.2.7");
     }
 }

@@ -35,7 +35,7 @@ impl ClientNetwork {
     pub const HOST: Self = Self { v4: 32, v6: 64 };
 
     pub fn of(self, address: IpAddr) -> IpAddr {
-        match address.to_canonical() {
+        match hostler_address::of_client(address) {
             IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & (u32::MAX << (32 - self.v4))).into(),
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << (128 - self.v6))).into(),
         }
@@ -206,6 +206,19 @@ mod tests {
         assert_eq!(key("X-Api-Key", "a"), key("x-api-key", "a"));
         assert_ne!(key("X-Api-Key", "a"), key("X-Api-Key", "A"));
         assert_ne!(key("X-Api-Key", "a"), key("X-Api-Keys", "a"));
+    }
+
+    #[test]
+    fn clients_behind_nat64_are_the_clients_that_they_are_without_it() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        for (network, behind, without) in [
+            (ClientNetwork::HOST, "64:ff9b::192.0.2.1", "192.0.2.1"),
+            (ClientNetwork::SITE, "64:ff9b::192.0.2.1", "192.0.2.0"),
+            (ClientNetwork::HOST, "64:ff9b:0:1::1", "64:ff9b:0:1::"),
+            (ClientNetwork::HOST, "2002:c000:201:7::1", "2002:c000:201:7::"),
+        ] {
+            assert_eq!(network.of(ip(behind)), ip(without));
+        }
     }
 
     #[test]
