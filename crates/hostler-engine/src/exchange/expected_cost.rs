@@ -15,6 +15,8 @@ pub struct ExpectedCost {
     pub label: CostLabel,
     /// For how long it is expected to hold its slot. None: nothing is known yet.
     pub cost: Option<Duration>,
+    /// For how long it has held its slot when its time was over without a response. It may hold the slot for longer.
+    pub held_in_vain: Option<Duration>,
     /// Learns what it has cost. Held here and not by the route, which an exchange lets go before its client has read everything.
     pub learner: Arc<dyn CostLearner>,
 }

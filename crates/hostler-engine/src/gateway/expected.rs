@@ -83,7 +83,8 @@ impl ExpectedCosts {
         let kind = self.learnt.hasher.hash_one(route);
         let label = CostLabel { kind, shape: self.learnt.shape(exchange).max(1) };
         let cost = self.learnt.with(|table| table.expected(label));
-        exchange.log_facts.expected = Some(Box::new(ExpectedCost { label, cost, learner: self.clone() }));
+        let expected = ExpectedCost { label, cost, held_in_vain: None, learner: self.clone() };
+        exchange.log_facts.expected = Some(Box::new(expected));
         cost
     }
 
@@ -107,7 +108,8 @@ impl ExpectedCosts {
 impl CostLearner for ExpectedCosts {
     fn learn(&self, exchange: &Exchange) {
         let facts = &exchange.log_facts;
-        let (Some(expected), Some(held)) = (&facts.expected, exchange.timings.slot_hold) else { return };
+        let Some(expected) = &facts.expected else { return };
+        let Some(held) = exchange.timings.slot_hold.or(expected.held_in_vain) else { return };
         let name = |label: CostLabel| CostName {
             route: facts.route.clone().unwrap_or_default(),
             shape: (label.shape != 0).then(|| words(exchange)),

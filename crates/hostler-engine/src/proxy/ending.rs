@@ -142,7 +142,12 @@ impl Call {
     ) -> (Failure, Option<Lease<Endpoint>>) {
         let how = match failure {
             Failure::MarkedDown => CallEnding::MarkedDown,
-            Failure::TimedOut => CallEnding::TimedOut,
+            Failure::TimedOut => {
+                if let Some(expected) = &mut exchange.log_facts.expected {
+                    expected.held_in_vain = Some(self.lease.since().elapsed());
+                }
+                CallEnding::TimedOut
+            }
             Failure::Body(_) => CallEnding::ClientFailed,
             // The connection is closed, so nothing can tell when the member finishes.
             _ => {

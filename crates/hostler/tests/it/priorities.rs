@@ -287,3 +287,16 @@ async fn a_pool_learns_what_the_refresh_of_a_stored_page_costs() {
     };
     eventually("its costs", knows).await;
 }
+
+#[tokio::test]
+async fn a_pool_learns_what_requests_cost_that_are_never_answered_in_time() {
+    let app = upstream().holds_requests().start().await;
+    let config = "pools.app.queue.order = 'short_first'\npools.app.request_timeout = '100ms'\n\
+        pools.app.concurrency = 1000\npools.app.ejection.timeouts = 0\n";
+    let site = in_front_of(&app, config).await;
+    let knows = async || {
+        site.get("/page").await.assert_refused(504, "answer_timeout");
+        knows_costs(&site).await
+    };
+    eventually("its costs", knows).await;
+}
