@@ -75,8 +75,7 @@ impl Suspects {
         standing
     }
 
-    /// A similar request asks for a worker. `crowded`: workers have several requests at once. `members`: so many does the pool have, and
-    /// blocked ones that have left it.
+    /// A similar request asks for a worker. `crowded`: workers have several requests at once. `members`: also blocked ones that have left.
     pub fn enter(&mut self, keys: &Keys, crowded: bool, members: usize, now: Instant) -> Admission {
         let suspects = || with_own(keys).filter_map(|key| self.by_key.get(&key));
         let is_url_trial = crowded && self.by_key.get(&keys[0]).is_some_and(|url| url.deaths.total > 0);

@@ -85,10 +85,7 @@ pub struct Foundation {
 impl Foundation {
     pub fn new() -> io::Result<Self> {
         let runtime = runtime::new()?;
-        let signals = {
-            let _entered = runtime.enter();
-            EarlySignals::new()?
-        };
+        let signals = EarlySignals::new(&runtime)?;
         Ok(Self { runtime, signals })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{process, thread};
 
 use rustix::process::Signal as SignalNumber;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
@@ -116,9 +116,9 @@ fn end_at_stop() -> io::Result<oneshot::Sender<()>> {
 }
 
 impl EarlySignals {
-    /// From now on none of these signals ends the process. One that comes before [`Signals::new`] is kept until then. Called within a runtime,
-    /// but not by one of its tasks.
-    pub fn new() -> io::Result<Self> {
+    /// From now on none of these signals ends the process. One that comes before [`Signals::new`] is kept until then.
+    pub fn new(runtime: &Runtime) -> io::Result<Self> {
+        let _entered = runtime.enter();
         // SIGXFSZ: a file, such as the log, has reached `RLIMIT_FSIZE`. If the signal is handled, only the write fails; otherwise the process ends.
         // Programs that Hostler starts do not inherit this.
         drop(signal(SignalKind::from_raw(SignalNumber::XFSZ.as_raw()))?);

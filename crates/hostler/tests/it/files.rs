@@ -376,33 +376,3 @@ async fn undated_files_with_other_contents_have_other_etags() {
         ask(&site, "GET /app.js", &fields).await.assert_ok("let a = 2;");
     }
 }
-
-#[tokio::test]
-async fn files_without_a_precompressed_form_are_compressed_when_sent() {
-    let plan =
-        plan("[[routes]]\nmatch = '*'\ncompress = true\nstatic = { dir = 'public', precompressed = true }");
-    let text = "let a = 1;\n".repeat(1_000);
-    put(plan.folder(), "public/large.js", &text);
-    let site = plan.start().await;
-    ask(&site, "GET /app.js", "Accept-Encoding: gzip")
-        .await
-        .assert_ok("GZIP")
-        .assert_field("vary", "Accept-Encoding");
-    let encoded = ask(&site, "GET /large.js", "Accept-Encoding: gzip").await;
-    encoded
-        .assert_status(200)
-        .assert_field("content-encoding", "gzip")
-        .assert_field("vary", "Accept-Encoding");
-    assert!(encoded.body.len() < text.len() / 10, "{} bytes", encoded.body.len());
-    let etag = encoded.field("etag").unwrap();
-    assert!(etag.starts_with("W/"), "{etag}: the bytes are others");
-    let fields = format!("Accept-Encoding: gzip|If-None-Match: {etag}");
-    ask(&site, "GET /large.js", &fields)
-        .await
-        .assert_status(304)
-        .assert_field("etag", &etag)
-        .assert_field("vary", "Accept-Encoding");
-    let part = ask(&site, "GET /large.js", "Accept-Encoding: gzip|Range: bytes=0-2").await;
-    part.assert_status(206).assert_no_field("content-encoding");
-    assert_eq!(part.body, b"let");
-}
