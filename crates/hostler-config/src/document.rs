@@ -37,8 +37,9 @@ impl KeyPath {
         let has_secrets = |step: &PathStep| {
             ["env", "request_headers", "response_headers"].into_iter().any(|name| is_key(step, name))
         };
+        let may_have_key = |step: &PathStep| is_key(step, "endpoint") || is_key(step, "headers");
         is_key(first, "registrar")
-            || is_key(first, "traces")
+            || (is_key(first, "traces") && self.0.get(1).is_some_and(may_have_key))
             || is_key(last, "sticky")
             || is_key(last, "secret")
             || self.0.get(2).is_some_and(has_secrets)
@@ -214,10 +215,24 @@ impl Document {
             let Value::Table(below) = below else { return false };
             table = below;
         }
-        table.insert(last.clone(), value);
+        table.insert(last.clone(), value.clone());
         self.origins.retain(|written, _| !written.0.starts_with(&path.0));
-        self.origins.insert(path.clone(), ValueOrigin::Named(SourcePlace::Named(name.into())));
+        self.note_name(path.clone(), &value, name);
         true
+    }
+
+    /// Notes that the value at this path, and all that is in it, comes from the flag or variable `name`.
+    fn note_name(&mut self, path: KeyPath, value: &Value, name: &str) {
+        match value {
+            Value::Table(table) => {
+                table.iter().for_each(|(key, below)| self.note_name(path.key(key), below, name));
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(at, below)| self.note_name(path.index(at), below, name));
+            }
+            _ => {}
+        }
+        self.origins.insert(path, ValueOrigin::Named(SourcePlace::Named(name.into())));
     }
 
     /// Removes a value that was reported as an error, so that the rest can be checked. Returns false if there is no such value.

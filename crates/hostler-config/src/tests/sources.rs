@@ -214,3 +214,19 @@ fn only_the_default_limit_of_a_queue_grows_with_the_speed_of_workers() {
     assert_eq!(burst("pools.web.queue.limit = 1000"), Duration::ZERO);
     assert_eq!(burst("pools.web.concurrency = 4"), Duration::ZERO);
 }
+
+#[test]
+fn a_list_or_a_table_by_flag_means_the_same_as_in_the_file() {
+    let (routes, check) = (
+        "[{match=\"*\",pool=\"web\",cache=\"standard\",rate_limit={requests=3,per=\"1h\"}}]",
+        "{path=\"/health\"}",
+    );
+    let members = "[pools.web]\nmembers = [\"127.0.0.1:1\"]\n";
+    let by_file = site(&format!("routes={routes}\n{members}health_check={check}")).config();
+    assert!(by_file.routes[0].rate_limit.is_some());
+    let by_flag = site(members).flag("routes", routes).flag("pools.web.health_check", check).config();
+    assert_eq!(by_flag.routes, by_file.routes);
+    assert_eq!(by_flag.pools, by_file.pools);
+    let idle = site(members).flag("routes", "[{match=\"*\",pool=\"web\",rate_limit={per=\"1h\"}}]");
+    idle.says(expect!["--routes: routes[0].rate_limit: limits nothing; add requests or worker_time"]);
+}
