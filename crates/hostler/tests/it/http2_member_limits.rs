@@ -1,14 +1,12 @@
 //! How large a head, how much of bodies and how many streams a member in HTTP/2 accepts, and what follows for requests.
 
 use std::future::pending;
-use std::sync::Arc;
 
 use hostler_testkit::{eventually, request};
-use tokio::sync::Semaphore;
 
 use crate::http2::{talk, whole};
 use crate::http2_member::{Asked, Http2Plan};
-use crate::http2_members::in_front_of;
+use crate::http2_members::{behind_a_gate, in_front_of};
 
 /// Does not read the body of `/unread`.
 async fn reads_others(mut asked: Asked) {
@@ -73,18 +71,8 @@ async fn uploads_of_a_client_that_the_member_does_not_read_leave_room_for_its_ot
 #[tokio::test]
 async fn requests_that_come_before_the_stream_limit_is_known_keep_to_it() {
     const HELD: usize = 20;
-    let gate = Arc::new(Semaphore::new(0));
-    let opened = gate.clone();
     let plan = Http2Plan { most_streams: Some(2), ..Http2Plan::default() };
-    let member = plan
-        .start(move |asked| {
-            let gate = gate.clone();
-            async move {
-                gate.acquire().await.unwrap().forget();
-                asked.ok("").await;
-            }
-        })
-        .await;
+    let (member, opened) = behind_a_gate(plan).await;
     let site = in_front_of(&member, "server.threads = 1").await;
     let mut held = Vec::new();
     for _ in 0..HELD {
@@ -93,6 +81,6 @@ async fn requests_that_come_before_the_stream_limit_is_known_keep_to_it() {
     eventually("all requests", async || (member.requests() == HELD).then_some(())).await;
     opened.add_permits(HELD);
     for mut client in held {
-        client.answer().await.assert_ok("");
+        client.answer().await.assert_ok("/held");
     }
 }

@@ -18,6 +18,21 @@ pub(super) async fn in_front_of(member: &Http2Member, config: &str) -> Site {
         .await
 }
 
+/// A member that answers one request, with its path, for each permit.
+pub(super) async fn behind_a_gate(plan: Http2Plan) -> (Http2Member, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let member = plan.start(move |asked| {
+        let gate = gate.clone();
+        async move {
+            let path = asked.path();
+            gate.acquire().await.unwrap().forget();
+            asked.ok(path).await;
+        }
+    });
+    (member.await, opened)
+}
+
 async fn echo(mut asked: Asked) {
     let (body, _) = asked.read().await;
     asked.ok(body).await;
@@ -42,18 +57,7 @@ async fn a_member_in_http2_is_like_any_other() {
 
 #[tokio::test]
 async fn calls_at_the_same_time_share_one_connection() {
-    let gate = Arc::new(Semaphore::new(0));
-    let opened = gate.clone();
-    let member = Http2Plan::default()
-        .start(move |asked| {
-            let gate = gate.clone();
-            async move {
-                let path = asked.path();
-                gate.acquire().await.unwrap().forget();
-                asked.ok(path).await;
-            }
-        })
-        .await;
+    let (member, opened) = behind_a_gate(Http2Plan::default()).await;
     let site = in_front_of(&member, "").await;
     let mut clients = Vec::new();
     for n in 0..40 {
@@ -257,17 +261,7 @@ async fn a_client_that_does_not_read_delays_no_other_client() {
 
 #[tokio::test]
 async fn the_slot_of_a_client_that_left_is_free_when_the_member_has_finished() {
-    let gate = Arc::new(Semaphore::new(0));
-    let opened = gate.clone();
-    let member = Http2Plan::default()
-        .start(move |asked| {
-            let gate = gate.clone();
-            async move {
-                gate.acquire().await.unwrap().forget();
-                asked.ok("").await;
-            }
-        })
-        .await;
+    let (member, opened) = behind_a_gate(Http2Plan::default()).await;
     let site = in_front_of(&member, "pools.app.concurrency = 1").await;
     let client = site.begin("/first").await;
     eventually("the request", async || (member.requests() == 1).then_some(())).await;
@@ -276,7 +270,7 @@ async fn the_slot_of_a_client_that_left_is_free_when_the_member_has_finished() {
     site.settles("app", 1, 1).await;
     assert_eq!(member.requests(), 1);
     opened.add_permits(2);
-    next.answer().await.assert_ok("");
+    next.answer().await.assert_ok("/second");
     site.settles("app", 0, 0).await;
 }
 

@@ -1,6 +1,6 @@
 //! Routes with priorities, and the order in which a pool serves them.
 
-use hostler_testkit::{Client, Seen, Site, Step, eventually, text, upstream};
+use hostler_testkit::{Client, Seen, Site, Step, Upstream, eventually, text, upstream};
 
 use crate::cache_hits::answer;
 use crate::in_front_of;
@@ -15,6 +15,19 @@ async fn in_turn(site: &Site, requests: &[String]) -> Vec<Client> {
         site.settles("app", 1, waiting).await;
     }
     clients
+}
+
+/// An app that holds each request, and whose responses the cache may store.
+async fn app_with_held_page() -> Upstream {
+    upstream()
+        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
+        .start()
+        .await
+}
+
+/// A request by the client with this key of a fair queue.
+fn by(path: &str, who: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n")
 }
 
 #[tokio::test]
@@ -123,10 +136,7 @@ async fn requests_in_advance_and_crawlers_are_served_last_and_the_log_says_why()
 
 #[tokio::test]
 async fn a_person_waits_for_no_fetch_of_a_request_in_advance() {
-    let app = upstream()
-        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
-        .start()
-        .await;
+    let app = app_with_held_page().await;
     let config = "pools.app.concurrency = 1\npools.app.queue.low = ['prefetch']\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
     let site = in_front_of(&app, config).await;
     let requests = [("/first", ""), ("/page", "Sec-Purpose: prefetch\r\n"), ("/other", ""), ("/page", "")]
@@ -142,20 +152,19 @@ async fn a_person_waits_for_no_fetch_of_a_request_in_advance() {
     assert_eq!(are_in_advance, [false, false, false, true]);
 }
 
-#[tokio::test]
-async fn when_the_fetching_client_leaves_a_person_fetches_before_a_request_in_advance() {
-    let app = upstream()
-        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
-        .start()
-        .await;
-    let config = "server.threads = 1\npools.app.concurrency = 1\npools.app.queue.low = ['prefetch']\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
-    let site = in_front_of(&app, config).await;
-    let request = |path: &str, field: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n");
-    let mut clients = in_turn(&site, &[request("/first", ""), request("/page", "")]).await;
+/// The only request for the page that reaches the app, if the client leaves whose request fetches it while `waiting` requests wait for that. `before`:
+/// the request of that client is the last of these.
+async fn fetch_after_the_first(queue: &str, before: &[String], waiting: [String; 2]) -> Seen {
+    let app = app_with_held_page().await;
+    let config = format!(
+        "server.threads = 1\npools.app.concurrency = 1\n{queue}\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n"
+    );
+    let site = in_front_of(&app, &config).await;
+    let mut clients = in_turn(&site, before).await;
     let leader = clients.pop();
-    for field in ["Sec-Purpose: prefetch\r\n", ""] {
+    for request in &waiting {
         let mut client = site.connect().await;
-        client.send(&request("/page", field)).await;
+        client.send(request).await;
         // With one thread, the request before has begun to wait when this response comes.
         site.get("/ping").await.assert_ok("pong");
         clients.push(client);
@@ -166,57 +175,39 @@ async fn when_the_fetching_client_leaves_a_person_fetches_before_a_request_in_ad
     for client in &mut clients {
         client.answer().await.assert_ok("ok");
     }
-    let pages: Vec<_> = app.requests().into_iter().filter(|seen| seen.target() == "/page").collect();
+    let mut pages: Vec<_> = app.requests().into_iter().filter(|seen| seen.target() == "/page").collect();
     assert_eq!(pages.len(), 1);
-    assert_eq!(pages[0].field("sec-purpose"), None);
+    pages.remove(0)
+}
+
+#[tokio::test]
+async fn when_the_fetching_client_leaves_a_person_fetches_before_a_request_in_advance() {
+    let request = |path: &str, field: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n");
+    let before = ["/first", "/page"].map(|path| request(path, ""));
+    let waiting = ["Sec-Purpose: prefetch\r\n", ""].map(|field| request("/page", field));
+    let page = fetch_after_the_first("pools.app.queue.low = ['prefetch']", &before, waiting).await;
+    assert_eq!(page.field("sec-purpose"), None);
 }
 
 #[tokio::test]
 async fn when_the_fetching_client_leaves_a_client_fetches_before_one_with_others_in_the_queue() {
-    let app = upstream()
-        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
-        .start()
-        .await;
-    let config = "server.threads = 1\npools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '/ping'\nrespond = 'pong'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
-    let site = in_front_of(&app, config).await;
-    let request = |path: &str, who: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n");
-    let requests =
-        [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "b")].map(|(path, who)| request(path, who));
-    let mut clients = in_turn(&site, &requests).await;
-    let leader = clients.pop();
-    for who in ["a", "c"] {
-        let mut client = site.connect().await;
-        client.send(&request("/page", who)).await;
-        // With one thread, the request before has begun to wait when this response comes.
-        site.get("/ping").await.assert_ok("pong");
-        clients.push(client);
-    }
-    drop(leader);
-    site.access("/page").await;
-    app.release_all();
-    for client in &mut clients {
-        client.answer().await.assert_ok("ok");
-    }
-    let pages: Vec<_> = app.requests().into_iter().filter(|seen| seen.target() == "/page").collect();
-    assert_eq!(pages.len(), 1);
-    assert_eq!(pages[0].field("x-who").as_deref(), Some("c"));
+    let before = [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "b")].map(|(path, who)| by(path, who));
+    let waiting = ["a", "c"].map(|who| by("/page", who));
+    let page = fetch_after_the_first("pools.app.queue.fair = 'header:x-who'", &before, waiting).await;
+    assert_eq!(page.field("x-who").as_deref(), Some("c"));
 }
 
 #[tokio::test]
 async fn a_client_does_not_wait_for_the_fetch_of_a_client_whose_turn_comes_later() {
-    let app = upstream()
-        .script(|_| [vec![Step::Hold], text(answer("Cache-Control: max-age=60\r\n", "ok"))].concat())
-        .start()
-        .await;
+    let app = app_with_held_page().await;
     let config = "pools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
     let site = in_front_of(&app, config).await;
-    let request = |path: &str, who: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n");
     let requests = [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "a"), ("/page", "b")]
-        .map(|(path, who)| request(path, who));
+        .map(|(path, who)| by(path, who));
     let mut clients = in_turn(&site, &requests).await;
     // The turn of this client comes after that of the second one, so it waits for that fetch.
     let mut third = site.connect().await;
-    third.send(&request("/page", "c")).await;
+    third.send(&by("/page", "c")).await;
     site.settles("app", 1, 4).await;
     app.release_all();
     for client in clients.iter_mut().chain([&mut third]) {
@@ -233,15 +224,14 @@ async fn a_refresh_does_not_wait_for_one_of_a_client_whose_turn_comes_later() {
     let app = upstream().script(script).start().await;
     let config = "pools.app.concurrency = 1\npools.app.queue.fair = 'header:x-who'\n[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
     let site = in_front_of(&app, config).await;
-    let request = |path: &str, who: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Who: {who}\r\n\r\n");
     let mut first = site.connect().await;
-    first.send(&request("/page", "z")).await;
+    first.send(&by("/page", "z")).await;
     app.has_seen(1).await;
     app.release(1);
     first.answer().await.assert_ok("ok");
     site.settles("app", 0, 0).await;
     let requests = [("/1", "a"), ("/2", "a"), ("/3", "a"), ("/page", "a"), ("/page", "b")]
-        .map(|(path, who)| request(path, who));
+        .map(|(path, who)| by(path, who));
     let _clients = in_turn(&site, &requests).await;
     app.release_all();
     app.has_seen(6).await;
