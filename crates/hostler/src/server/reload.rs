@@ -305,7 +305,8 @@ async fn renew_workers(
         pool.settle_workers(newer, &running.pool_context);
         let Some(supervisor) = &pool.supervisor else { continue };
         let (name, outcome) = (pool.name.clone(), supervisor.restart().await);
-        if !matches!(&outcome, Err(error) if !error.has_replaced_some()) {
+        let has_new_workers = outcome.as_ref().err().is_none_or(|error| error.has_replaced_some());
+        if has_new_workers {
             change.renewed.push(name.clone());
         }
         outcome.map_err(|error| take_back(running, older, change, format!("pool {name}: {error}")))?;
