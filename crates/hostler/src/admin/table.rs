@@ -24,7 +24,7 @@ pub fn table(status: &Value) -> String {
     let log = &status["log"];
     if log["dropped"].as_u64() > Some(0) || log["stuck_ms"].is_number() {
         let stuck = match log["stuck_ms"].as_u64() {
-            Some(_) => format!(", its reader has taken nothing for {}", millis(&log["stuck_ms"])),
+            Some(_) => format!(", the reader of the log has read nothing for {}", millis(&log["stuck_ms"])),
             None => log["last_error"].as_str().map_or(String::new(), |error| format!(": {error}")),
         };
         let _ = writeln!(out, "log: {} lines dropped{stuck}", log["dropped"]);
@@ -111,7 +111,7 @@ fn write_pool(out: &mut String, pool: &Value) {
     write_ledger(out, &pool["ledger"]);
     for kept_off in array(&pool["kept_off"]) {
         let left = millis(&kept_off["for_ms"]);
-        let _ = writeln!(out, "  refused for {left} more: {}", line(&kept_off["request"]));
+        let _ = writeln!(out, "  refused for another {left}, because it made workers die: {}", line(&kept_off["request"]));
     }
 }
 
@@ -167,7 +167,7 @@ fn write_scaling(out: &mut String, scaling: &Value) {
     if scaling.is_object() {
         let (wanted, min, max) = (&scaling["wanted"], &scaling["min"], &scaling["max"]);
         let why = scaling["reason"].as_str().map_or(String::new(), |why| format!("; {why}"));
-        let _ = writeln!(out, "  workers wanted: {wanted} of {min} to {max}{why}");
+        let _ = writeln!(out, "  workers wanted: {wanted} (min {min}, max {max}){why}");
     }
 }
 
@@ -193,10 +193,10 @@ fn write_workers(out: &mut String, workers: &[Value], spares: &[Value]) {
             let _ = write!(state, " for {}", millis(&worker["blocked_ms"]));
         }
         if worker["drain_ends_in_ms"].is_number() {
-            let _ = write!(state, ", {} to go", millis(&worker["drain_ends_in_ms"]));
+            let _ = write!(state, " for another {}", millis(&worker["drain_ends_in_ms"]));
         }
         if worker["restarts_in_ms"].is_number() {
-            let _ = write!(state, ", {} to go", millis(&worker["restarts_in_ms"]));
+            let _ = write!(state, ", starts in {}", millis(&worker["restarts_in_ms"]));
         }
         rows.push(vec![
             worker["index"].to_string(),

@@ -67,7 +67,7 @@ async fn an_app_falls_asleep_and_wakes_up_again_and_again_without_a_lost_request
     }
     let table = site.command(&["status"]).await.stdout;
     assert!(
-        table.contains(", asleep") && table.contains("workers wanted: 0 of 0 to 2; no request for "),
+        table.contains(", asleep") && table.contains("workers wanted: 0 (min 0, max 2); no request for "),
         "{table}"
     );
     site.stop().await;
