@@ -371,7 +371,7 @@ async fn see(client: &mut Client, name: &str, flags: &[&str]) -> Result<Reply, E
         (Some(key), Some(version), Some(mark)) if key == name.as_bytes() => {
             Ok(Reply::ItemSeen(ItemSeen { version, mark, value: item.data.unwrap_or_default() }))
         }
-        _ => Err(Status::Error(ErrorKind::Protocol(Some("an answer to another question".into()))).into()),
+        _ => Err(Status::Error(ErrorKind::Protocol(Some("it answered another request".into()))).into()),
     }
 }
 

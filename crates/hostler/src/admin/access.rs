@@ -165,10 +165,11 @@ impl Denial {
                 "this request needs the admin token: Authorization: Bearer TOKEN (server.admin_token_file)\n",
             ),
             Self::WrongToken => (StatusCode::UNAUTHORIZED, "the admin token is wrong\n"),
-            Self::NoField => (StatusCode::FORBIDDEN, "a command needs the field Hostler-Command: 1\n"),
-            Self::Closed => {
-                (StatusCode::FORBIDDEN, "other machines can reach this listener, and no admin token is set\n")
-            }
+            Self::NoField => (StatusCode::FORBIDDEN, "a command needs the header field Hostler-Command: 1\n"),
+            Self::Closed => (
+                StatusCode::FORBIDDEN,
+                "other machines can reach this listener, and it has no admin token: set server.admin_token_file\n",
+            ),
         };
         let mut response = (status, [(header::CACHE_CONTROL, "no-store")], why).into_response();
         if status == StatusCode::UNAUTHORIZED {

@@ -58,8 +58,8 @@ pub(super) fn write(out: &mut String, cache: &Value, bytes: fn(&Value) -> String
         let name = server["server"].as_str().unwrap_or_default();
         let _ = write!(out, "  memcached {name}: ");
         match server["why"].as_str() {
-            Some(why) => drop(write!(out, "AWAY ({why})")),
-            None => out.push_str("here"),
+            Some(why) => drop(write!(out, "NOT IN USE ({why})")),
+            None => out.push_str("in use"),
         }
         let _ = writeln!(
             out,

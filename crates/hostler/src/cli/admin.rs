@@ -85,7 +85,7 @@ impl Admin {
             };
             complain(&errors);
             complain(format_args!(
-                "hostler {command}: server.admin cannot be read because of this, so {address} is asked: {whose}"
+                "hostler {command}: Hostler cannot read server.admin because of this, so this command uses {address}: {whose}"
             ));
         }
         if let (ListenAddress::Tcp(at), Ok(Some(_))) = (&address, &token)
@@ -199,9 +199,9 @@ impl Admin {
             (UNAUTHORIZED, Ok(Some(AdminToken { source, .. })), _) => {
                 format!("the admin token in {source} is wrong")
             }
-            (UNAUTHORIZED, Err(why), _) => format!("this Hostler wants its admin token: {why}"),
+            (UNAUTHORIZED, Err(why), _) => format!("this Hostler needs its admin token: {why}"),
             (UNAUTHORIZED, Ok(None), _) => format!(
-                "this Hostler wants its admin token: set {ADMIN_TOKEN_VARIABLE}, or name its file with --admin-token-file"
+                "this Hostler needs its admin token: set {ADMIN_TOKEN_VARIABLE}, or name its file with --admin-token-file"
             ),
             (BAD_REQUEST | FORBIDDEN, _, text) if is_sentence(text) => text.to_owned(),
             // Often the page of an app: its text would not help.

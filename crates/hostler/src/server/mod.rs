@@ -177,7 +177,7 @@ async fn serve(
             if let Some(announcement) = announcement {
                 announcement.end().await;
             }
-            journal.event(Level::Info, "stopping: no new connections; finishing what was accepted");
+            journal.event(Level::Info, "stopping: no new connections; finishing the accepted requests");
         }
     }
     let at_once = stop::drain(&running, data_plane, &mut signals).await;

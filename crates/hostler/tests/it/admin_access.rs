@@ -86,7 +86,7 @@ async fn the_command_line_sends_the_admin_token() {
     let empty = with_variable("", &pause).await;
     empty
         .assert_exit(1)
-        .assert_complains("wants its admin token: HOSTLER_ADMIN_TOKEN: the token is too short");
+        .assert_complains("needs its admin token: HOSTLER_ADMIN_TOKEN: the token is too short");
     // From the file of the configuration, and from a flag.
     let file = site.folder().join("admin.token").display().to_string();
     run(HOSTLER, &["resume", "app", "--admin", &admin, "--admin-token-file", &file], Path::new("/"))
@@ -149,7 +149,7 @@ async fn on_a_public_admin_address_only_health_checks_need_no_token() {
     run(HOSTLER, &["status", "--admin", &local], Path::new("/"))
         .await
         .assert_exit(1)
-        .assert_complains("this Hostler wants its admin token");
+        .assert_complains("this Hostler needs its admin token");
 }
 
 #[tokio::test]

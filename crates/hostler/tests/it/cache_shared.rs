@@ -48,7 +48,7 @@ async fn an_answer_rendered_by_one_hostler_is_a_hit_at_another() {
     assert_eq!(idle.targets(), Vec::<String>::new());
     other.command(&["status"]).await.assert_exit(0);
     let shown = other.command(&["status"]).await.stdout;
-    assert!(shown.contains(&format!("memcached {address}: here, 1 hits")), "{shown}");
+    assert!(shown.contains(&format!("memcached {address}: in use, 1 hits")), "{shown}");
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ async fn top_tells_a_hostler_that_wants_its_token_and_another_program_from_one_t
         once.assert_exit(1).assert_complains(complaint);
         assert!(!once.stderr.contains("no Hostler answers"), "{}", once.stderr);
     };
-    let wants = "hostler top: this Hostler wants its admin token: set HOSTLER_ADMIN_TOKEN";
+    let wants = "hostler top: this Hostler needs its admin token: set HOSTLER_ADMIN_TOKEN";
     complains("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", wants).await;
     let is_none = "answered, but not with a status; is it server.admin?";
     complains("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"ok\":true}", is_none).await;

@@ -87,7 +87,7 @@ fn cache(view: View<'_>, found: &mut Vec<Finding>) {
     for server in &now.memcached {
         let name = format!("memcached {}", server.server);
         if let Some(why) = &server.away {
-            let text = format!("away ({})", super::finding::line(why));
+            let text = format!("not in use ({})", super::finding::line(why));
             found.push(Finding::about(table::MEMCACHED_AWAY, &name, &text));
             continue;
         }

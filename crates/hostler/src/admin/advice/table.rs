@@ -176,8 +176,8 @@ advice! {
         "In the last minute the full cache removed at least 100 responses, and served less than half of the requests of routes with a cache.",
         "Raise cache.memory, or store fewer variants (query_only, Vary).", "guide/caching.md#memory";
     MEMCACHED_AWAY: "memcached_away" Warning 15 ""
-        "A memcached server is away for 15 seconds.",
-        "Look at the server. Until it is back, Hostler uses its own memory only.", "guide/caching.md#when-memcached-is-slow-or-down";
+        "Hostler has not used a memcached server for 15 seconds, because the server does not answer correctly and in time.",
+        "Look at the server. Until it answers again, Hostler stores the keys of this server in its own memory only.", "guide/caching.md#when-memcached-is-slow-or-down";
     MEMCACHED_SLOW: "memcached_slow" Warning 15 ""
         "At least 5 % of the lookups at a memcached server in the last minute, and at least 10, took longer than `cache.timeout`.",
         "Look at the server and the network. Raise cache.timeout if this is normal.", "guide/caching.md#when-memcached-is-slow-or-down";

@@ -153,7 +153,7 @@ fn a_server_that_is_away_keeps_its_last_figures_on_the_screen() {
 #[test]
 fn a_complaint_that_is_wider_than_the_terminal_is_shown_whole() {
     let mut state = TopState::new("10.0.0.5:8081".into(), true);
-    let why = "this Hostler wants its admin token: set HOSTLER_ADMIN_TOKEN, or name its file with --admin-token-file";
+    let why = "this Hostler needs its admin token: set HOSTLER_ADMIN_TOKEN, or name its file with --admin-token-file";
     state.take(Instant::now(), Err(why.into()));
     let shown = drawn(&state, 80, 24);
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");

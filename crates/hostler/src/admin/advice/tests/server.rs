@@ -233,7 +233,7 @@ pub(super) const PEERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::MEMCACHED_AWAY,
         raised: |scene| scene.cache().memcached[0].away = Some("connection refused".into()),
-        text: "memcached 10.0.0.9:11211: away (connection refused)",
+        text: "memcached 10.0.0.9:11211: not in use (connection refused)",
         quiet: &[|scene| scene.cache().memcached.clear()],
     },
     AdviceCase {
