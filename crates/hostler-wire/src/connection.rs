@@ -47,11 +47,11 @@ pub enum CallError {
     #[error("malformed response: {0}")]
     Chunked(#[from] ChunkedError),
     /// A body after a head that has none (RFC 9110 section 6.4.1): that of a 204, a 304, or to HEAD.
-    #[error("malformed response: a body where there is none")]
+    #[error("malformed response: a body, although its status or the method allows none")]
     Unframed,
     /// The member switched protocols without an `Upgrade` in the request, or to a protocol that the request did not
     /// offer.
-    #[error("malformed response: 101 to no protocol that was offered")]
+    #[error("malformed response: 101 to a protocol that the request did not offer")]
     Switched,
     /// The member sent more interim responses than allowed.
     #[error("more than {count} interim responses (1xx), or more than {size} bytes of them")]

@@ -157,7 +157,7 @@ fn bad_heads() -> Vec<Case> {
         ),
         (
             "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n".into(),
-            malformed("101 to no protocol that was offered"),
+            malformed("101 to a protocol that the request did not offer"),
         ),
         // Lines.
         ("HTTP/1.1 200 OK\n\n".into(), malformed("a line ends in a bare LF")),

@@ -45,7 +45,7 @@ pub struct SpoolView {
 
 /// The connection has used its share of the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the spool is full (server.spool_size, or the limit of open files)")]
+#[error("the temporary files are full (server.spool_size, or the limit of open files)")]
 pub struct SpoolFull;
 
 impl Spool {

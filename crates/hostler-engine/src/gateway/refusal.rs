@@ -248,19 +248,19 @@ impl fmt::Display for Refusal {
                 f.write_str("too many requests in progress from this address (server.client_requests)")
             }
             Self::RateLimited(_) => f.write_str("too many requests in a short time (rate_limit)"),
-            Self::Loop => f.write_str("this request was here before: it is in a loop (Via)"),
+            Self::Loop => f.write_str("the request is in a loop: it has passed this server before (Via)"),
             Self::NoRoute => f.write_str("no route for this host and path"),
             Self::NoFile(_) => f.write_str("there is no such file"),
             Self::FileMethod => f.write_str("files accept only GET and HEAD"),
             Self::Precondition => f.write_str("the file does not meet the conditions of the request"),
-            Self::Range(length) => write!(f, "the range begins behind the end: there are {length} bytes"),
+            Self::Range(length) => write!(f, "the range begins after the end: the length is {length} bytes"),
             Self::FileSystem(_) => f.write_str("the file cannot be read"),
             Self::Objection(_) => f.write_str(self.facts().reason),
             Self::OnlyIfCached => {
                 f.write_str("no stored response fits, and the request accepts no other (only-if-cached)")
             }
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
-            Self::Overloaded => f.write_str("more requests come than can be answered"),
+            Self::Overloaded => f.write_str("overload: requests come faster than the application can answer them"),
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
             Self::TooManyStreams => f.write_str("too many streams are open (max_streams)"),
             Self::NoMember | Self::MemberBusy | Self::QueueTimeout | Self::NotStarted | Self::WakeTimeout => {
@@ -268,10 +268,10 @@ impl fmt::Display for Refusal {
             }
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
-            Self::Poison(_) => f.write_str("requests like this one have ended the application before"),
-            Self::Suspect => f.write_str("requests like this one are answered one at a time at the moment"),
+            Self::Poison(_) => f.write_str("requests like this one have made the application crash"),
+            Self::Suspect => f.write_str("requests like this one go to the application one at a time, and this one waited too long"),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
-            Self::NoDescriptor(_) => f.write_str("there is no room for a connection to the application"),
+            Self::NoDescriptor(_) => f.write_str("the server cannot open another connection to the application"),
             Self::WorkerLost(_) => {
                 f.write_str("the application ended or closed the connection before it answered")
             }

@@ -5,7 +5,7 @@ use hostler_engine::gateway::Refusal;
 use hostler_wire::CallError;
 
 /// Why an answer that pauses for too long is ended, for the log.
-pub(super) const PAUSED: &str = "nothing came in response_idle_timeout";
+pub(super) const PAUSED: &str = "the worker sent no byte for response_idle_timeout";
 
 /// Why a body breaks off, by its source.
 pub(super) enum BodyFailure {

@@ -238,7 +238,7 @@ async fn the_line_of_a_client_that_has_left_says_which_refusal_it_missed() {
     drop(client);
     let line = site.access("/left").await;
     assert_eq!((&line["status"], &line["refusal"]), (&499.into(), &"client_left".into()), "{line}");
-    assert_eq!(line["detail"], "it missed a 504 (answer_timeout)");
+    assert_eq!(line["detail"], "the client left before Hostler could send it a 504 (answer_timeout)");
 }
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn an_answer_that_pauses_for_too_long_is_ended_and_its_slot_is_free() {
         let line = site.access("/stalls").await;
         assert_eq!(
             (&line["aborted"], &line["detail"]),
-            (&"worker".into(), &"nothing came in response_idle_timeout".into())
+            (&"worker".into(), &"the worker sent no byte for response_idle_timeout".into())
         );
     }
 }

@@ -48,8 +48,8 @@ async fn a_flood_of_cheap_frames_ends_the_connection() {
         ("too many PING frames", Frame::new(Frame::PING, 0, 0, [0; 8])),
         // Hostler or the `h2` crate notices first: the crate counts them as well.
         ("HTTP/2 connection from 127.0.0.1:", Frame::new(Frame::DATA, 0, 1, "")),
-        ("too many frames that mean nothing", Frame::new(Frame::PRIORITY, 0, 1, [0, 0, 0, 0, 9])),
-        ("too many frames that mean nothing", Frame::new(0xfa, 0, 0, "")),
+        ("too many PRIORITY, GOAWAY or unknown frames", Frame::new(Frame::PRIORITY, 0, 1, [0, 0, 0, 0, 9])),
+        ("too many PRIORITY, GOAWAY or unknown frames", Frame::new(0xfa, 0, 0, "")),
     ] {
         let site = in_front_of(&app, "").await;
         let mut client = frame_client(site.address()).await;

@@ -48,7 +48,7 @@ async fn an_answer_that_pauses_while_its_member_does_not_take_the_body_is_ended_
     assert!(end.rest().await.0.len() < 64 * MIB, "its connection is closed");
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
-    assert_broken_off(&site, "/stuck", "worker", "nothing came in response_idle_timeout").await;
+    assert_broken_off(&site, "/stuck", "worker", "the worker sent no byte for response_idle_timeout").await;
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn an_answer_that_pauses_after_its_member_has_refused_the_body_is_ended() 
     let end = end.into_std().unwrap();
     end.shutdown(Shutdown::Read).unwrap();
     client.send(vec![7; 100_000]).await;
-    assert_broken_off(&site, "/refused", "worker", "nothing came in response_idle_timeout").await;
+    assert_broken_off(&site, "/refused", "worker", "the worker sent no byte for response_idle_timeout").await;
     drop(end);
     site.settles("app", 0, 0).await;
 }
@@ -162,7 +162,7 @@ async fn a_call_in_which_no_side_sends_anything_is_ended_and_its_slot_is_free() 
     end.rest().await;
     end.finish_sending().await;
     site.settles("app", 0, 0).await;
-    assert_broken_off(&site, "/silent", "worker", "nothing came in response_idle_timeout").await;
+    assert_broken_off(&site, "/silent", "worker", "the worker sent no byte for response_idle_timeout").await;
 }
 
 #[tokio::test]

@@ -251,7 +251,7 @@ async fn a_stream_without_a_byte_is_ended_after_its_time() {
     let line = site.access("/events").await;
     assert_eq!(
         (&line["stream_end"], &line["detail"]),
-        (&"hostler".into(), &"nothing came in stream_idle_timeout".into())
+        (&"hostler".into(), &"the worker sent no byte for stream_idle_timeout".into())
     );
 }
 

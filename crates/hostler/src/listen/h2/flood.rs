@@ -99,7 +99,7 @@ impl fmt::Display for Flood {
             Self::Pings => "too many PING frames",
             Self::EmptyData => "too many empty DATA frames",
             Self::WindowUpdates => "too many WINDOW_UPDATE frames",
-            Self::Others => "too many frames that mean nothing",
+            Self::Others => "too many PRIORITY, GOAWAY or unknown frames",
             Self::SlowHead => "a head that did not arrive in time (server.header_timeout)",
         })
     }
