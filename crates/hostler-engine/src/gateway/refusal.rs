@@ -260,7 +260,9 @@ impl fmt::Display for Refusal {
                 f.write_str("no stored response fits, and the request accepts no other (only-if-cached)")
             }
             Self::QueueFull { limit } => write!(f, "the queue is full: {limit} requests wait already"),
-            Self::Overloaded => f.write_str("overload: requests come faster than the application can answer them"),
+            Self::Overloaded => {
+                f.write_str("overload: requests come faster than the application can answer them")
+            }
             Self::TooManyTunnels => f.write_str("too many tunnels are open (max_tunnels)"),
             Self::TooManyStreams => f.write_str("too many streams are open (max_streams)"),
             Self::NoMember | Self::MemberBusy | Self::QueueTimeout | Self::NotStarted | Self::WakeTimeout => {
@@ -269,9 +271,13 @@ impl fmt::Display for Refusal {
             Self::Stopping => f.write_str("the server is stopping"),
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("requests like this one have made the application crash"),
-            Self::Suspect => f.write_str("requests like this one go to the application one at a time, and this one waited too long"),
+            Self::Suspect => f.write_str(
+                "requests like this one go to the application one at a time, and this one waited too long",
+            ),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
-            Self::NoDescriptor(_) => f.write_str("the server cannot open another connection to the application"),
+            Self::NoDescriptor(_) => {
+                f.write_str("the server cannot open another connection to the application")
+            }
             Self::WorkerLost(_) => {
                 f.write_str("the application ended or closed the connection before it answered")
             }

@@ -95,7 +95,7 @@ impl Journal {
         let priorities = Arc::new(priorities);
         let marking = priorities.clone();
         let tell = move |out: &mut Vec<u8>, dropped: u64, error: Option<&str>| {
-            let why = error.unwrap_or("their reader did not keep up");
+            let why = error.unwrap_or("the reader of the log is too slow");
             let (text, start) = (format!("{dropped} log lines were dropped: {why}"), out.len());
             write_event(out, form, &Event { level: Level::Warn, text: &text });
             marking.mark(out, start, Level::Warn);

@@ -275,7 +275,9 @@ impl Call {
             StreamEnd::Dismissed => {
                 log_facts.detail = Some("the stream's worker leaves its pool, or Hostler stops".into());
             }
-            StreamEnd::Idle => log_facts.detail = Some("the worker sent no byte for stream_idle_timeout".into()),
+            StreamEnd::Idle => {
+                log_facts.detail = Some("the worker sent no byte for stream_idle_timeout".into())
+            }
         }
         Some(end)
     }

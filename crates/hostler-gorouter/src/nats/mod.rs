@@ -30,7 +30,7 @@ const MOST_UNREAD: BacklogLimits = BacklogLimits { messages: options::MAX_WAITIN
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 /// The log has each line about trouble at most this often.
 const LOG_PAUSE: Duration = Duration::from_secs(60);
-const TOO_FAST: &str = "messages came faster than they are read; some are lost";
+const TOO_FAST: &str = "messages come faster than Hostler reads them; some are lost";
 
 /// A connection. Cheap to clone; it ends with its last clone and its last listener.
 #[derive(Clone)]

@@ -105,11 +105,11 @@ impl RegistrarLog {
     pub fn pruned(&self, was_suspended: bool, is_suspended: bool, changes: &[RouteChange]) {
         match (was_suspended, is_suspended) {
             (false, true) => {
-                self.event(Level::Warn, "NATS is unreachable: no member is removed for being silent")
+                self.event(Level::Warn, "NATS is unreachable: Hostler removes no members (registrar.suspend_pruning)")
             }
             (true, false) => self.event(
                 Level::Info,
-                "NATS is back: a member that does not register again is removed when its time is up",
+                "NATS is back: Hostler removes members that do not register again in time (registrar.stale_threshold)",
             ),
             _ => {}
         }
@@ -117,9 +117,9 @@ impl RegistrarLog {
         let silent = changes.iter().filter(is_silent).count();
         match silent {
             0 => {}
-            1 => self.event(Level::Info, "1 member was silent for too long and is removed"),
+            1 => self.event(Level::Info, "1 member is removed, because it did not register again in time (registrar.stale_threshold)"),
             _ => {
-                self.event(Level::Info, &format!("{silent} members were silent for too long and are removed"))
+                self.event(Level::Info, &format!("{silent} members are removed, because they did not register again in time (registrar.stale_threshold)"))
             }
         }
     }

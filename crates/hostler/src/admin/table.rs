@@ -111,7 +111,11 @@ fn write_pool(out: &mut String, pool: &Value) {
     write_ledger(out, &pool["ledger"]);
     for kept_off in array(&pool["kept_off"]) {
         let left = millis(&kept_off["for_ms"]);
-        let _ = writeln!(out, "  refused for another {left}, because it made workers die: {}", line(&kept_off["request"]));
+        let _ = writeln!(
+            out,
+            "  refused for another {left}, because it made workers die: {}",
+            line(&kept_off["request"])
+        );
     }
 }
 

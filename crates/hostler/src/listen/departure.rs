@@ -8,7 +8,8 @@ pub(super) fn note_departure(exchange: &mut Exchange) {
     let Exchange { log_facts, .. } = exchange;
     let left = Refusal::ClientLeft.facts();
     if let Some(missed) = log_facts.refusal.filter(|missed| *missed != left.reason) {
-        log_facts.detail = Some(format!("the client left before Hostler could send it a {} ({missed})", log_facts.status));
+        log_facts.detail =
+            Some(format!("the client left before Hostler could send it a {} ({missed})", log_facts.status));
     }
     (log_facts.status, log_facts.refusal) = (left.status, Some(left.reason));
     (log_facts.aborted, log_facts.bytes_out) = (Some("client"), 0);

@@ -99,7 +99,8 @@ impl Complaint {
 
     fn say(&mut self, journal: &Journal, error: &std::io::Error) {
         if self.line.is_due(COMPLAINT_PAUSE, Instant::now()) {
-            let text = format!("{}: no connection can be accepted: {error}; trying again", self.address);
+            let text =
+                format!("{}: Hostler cannot accept connections: {error}; it tries again", self.address);
             journal.event(Level::Error, &text);
         }
     }

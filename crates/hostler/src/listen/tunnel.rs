@@ -78,7 +78,9 @@ fn note(ended: Ended, exchange: &mut Exchange) {
         Ended::Dismissed => {
             log_facts.detail = Some("the tunnel's worker leaves its pool, or Hostler stops".into())
         }
-        Ended::Idle => log_facts.detail = Some("client and worker sent no byte for tunnel_idle_timeout".into()),
+        Ended::Idle => {
+            log_facts.detail = Some("client and worker sent no byte for tunnel_idle_timeout".into())
+        }
         Ended::Client | Ended::ClientFirst => log_facts.aborted = Some("client"),
         Ended::ClientStalled => log_facts.aborted = Some("client stalled"),
         Ended::Worker => log_facts.aborted = Some("worker"),

@@ -159,8 +159,8 @@ impl Handover {
 
 fn unexpected(word: Option<SuccessorMessage>) -> io::Error {
     io::Error::other(match word {
-        Some(word) => format!("unexpected message from the predecessor: {word:?}"),
-        None => "the predecessor has ended".to_owned(),
+        Some(word) => format!("unexpected message from the old process: {word:?}"),
+        None => "the old process has ended".to_owned(),
     })
 }
 

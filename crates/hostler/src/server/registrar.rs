@@ -255,7 +255,8 @@ async fn written(folder: PathBuf, lines: Vec<u8>) -> io::Result<OwnedFd> {
 fn read_or_say(file: File, journal: &Journal) -> Option<Vec<u8>> {
     let lines = read(file);
     if let Err(error) = &lines {
-        journal.event(Level::Warn, &format!("the predecessor's routes cannot be read: {error}"));
+        journal
+            .event(Level::Warn, &format!("the registered routes of the old process cannot be read: {error}"));
     }
     lines.ok()
 }

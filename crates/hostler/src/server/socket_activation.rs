@@ -25,7 +25,10 @@ pub enum GivenError {
          server.admin; write it there, or name the key: FileDescriptorName=server.listen"
     )]
     Unknown { number: i32, name: String, address: ListenAddress },
-    #[error("LISTEN_FDS: socket {number} ({address}) is one more than {key} has addresses")]
+    #[error(
+        "LISTEN_FDS: socket {number} ({address}) is too many: {key} has fewer addresses than there are sockets with this \
+         name"
+    )]
     TooMany {
         number: i32,
         address: ListenAddress,

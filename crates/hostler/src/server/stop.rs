@@ -114,7 +114,7 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
     tokio::select! {
         () = all_stopped => return at_once,
         () = stop_asked(running, signals) => {
-            running.journal.event(Level::Warn, "a second signal: the workers that still stop are killed");
+            running.journal.event(Level::Warn, "a second signal: Hostler kills the workers that have not ended yet");
         }
     }
     supervisors.iter().for_each(|supervisor| supervisor.kill_now());
@@ -135,7 +135,7 @@ pub(super) async fn wait_for(
     if timeout(Duration::ZERO, predecessor.ended()).await.is_ok() {
         return;
     }
-    let text = "the process before this one still finishes requests; waiting for its end";
+    let text = "the old process still finishes requests; this process waits until it has ended";
     running.journal.event(Level::Info, text);
     let passes_on = async {
         running.successor_stops.notified().await;

@@ -54,7 +54,7 @@ async fn the_log_names_a_listener_that_cannot_accept_connections() {
     client(address).await.get("/").await.assert_ok("ok");
     // Another process has shut the socket down. A want of memory has the same effect.
     rustix::net::shutdown(&socket, rustix::net::Shutdown::Both).unwrap();
-    site.says(&format!("{address}: no connection can be accepted: ")).await;
+    site.says(&format!("{address}: Hostler cannot accept connections: ")).await;
 }
 
 #[tokio::test]

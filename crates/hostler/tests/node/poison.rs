@@ -31,10 +31,7 @@ async fn kill_holder(site: &Site, path: &str, sends: usize) {
 #[tokio::test]
 async fn a_request_that_has_killed_two_workers_is_refused_and_kept_off_the_pool() {
     let site = workers(3).started().await;
-    site.get("/exit?x=1")
-        .await
-        .assert_refused(502, "poison")
-        .assert_says("have made the application crash");
+    site.get("/exit?x=1").await.assert_refused(502, "poison").assert_says("have made the application crash");
     let pids: Vec<_> = sent(&site, "/exit").iter().map(|entry| entry["pid"].clone()).collect();
     assert!(pids.len() == 2 && pids[0] != pids[1], "two sends, to two processes: {pids:?}");
     let detail = site.access("/exit?x=1").await["detail"].as_str().unwrap().to_owned();

@@ -97,7 +97,10 @@ async fn the_log_says_that_a_second_signal_kills_workers_that_stop() {
     site.printed("SIGTERM, but it stays").await;
     eventually("it to be told a second time, and not by an echo of the first", async || {
         site.terminate();
-        site.lines().iter().any(|line| line.contains("workers that still stop are killed")).then_some(())
+        site.lines()
+            .iter()
+            .any(|line| line.contains("Hostler kills the workers that have not ended yet"))
+            .then_some(())
     })
     .await;
     assert_eq!(site.exit().await, 0);

@@ -130,7 +130,7 @@ async fn a_successor_that_is_stopped_stops_its_predecessor_and_waits_for_its_las
     let successor = upgraded(&site).await;
     proc::signal(successor, Signal::TERM);
     silent.assert_closed().await;
-    site.logged("the process before this one still finishes requests; waiting").await;
+    site.logged("the old process still finishes requests; this process waits").await;
     assert!(proc::is_alive(successor));
     site.touch("released");
     running.answer().await.assert_status(200);
@@ -152,7 +152,10 @@ async fn a_second_signal_that_kills_the_workers_of_a_successor_ends_its_wait_for
     site.printed("SIGTERM, but it stays").await;
     eventually("it to be told a second time, and not by an echo of the first", async || {
         proc::signal(successor, Signal::TERM);
-        site.lines().iter().any(|line| line.contains("workers that still stop are killed")).then_some(())
+        site.lines()
+            .iter()
+            .any(|line| line.contains("Hostler kills the workers that have not ended yet"))
+            .then_some(())
     })
     .await;
     eventually("the successor to end", async || (!proc::is_alive(successor)).then_some(())).await;

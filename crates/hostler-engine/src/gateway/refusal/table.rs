@@ -188,7 +188,7 @@ rows! {
         "Nothing.";
 
     NO_MEMBER: later("no_member"), App,
-        "A registered route has no member at the moment: all have unregistered or were silent for too long.",
+        "A registered route has no member at the moment: all have unregistered, or have not registered again in `registrar.stale_threshold`.",
         "Start an instance of the app. `registrar.keep_empty` says for how long the route stays. After that, requests get `no_route`.";
     MEMBER_BUSY: later("member_busy"), Overload,
         "The request is for one instance of a registered route, and that instance has no free slot.",

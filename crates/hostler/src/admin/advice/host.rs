@@ -33,7 +33,7 @@ fn process(view: View<'_>, found: &mut Vec<Finding>) {
     }
     let dropped = now.log_dropped.saturating_sub(before.log_dropped);
     if dropped > 0 {
-        let why = now.log_error.as_deref().unwrap_or("its reader is too slow");
+        let why = now.log_error.as_deref().unwrap_or("the reader of the log is too slow");
         let text = format!("{dropped} lines of the log were lost in the last minute: {why}");
         found.push(Finding::new(table::LOG_DROPPED, text));
     } else if let Some(stuck) = now.log_stuck.filter(|stuck| stuck.as_secs() >= 10) {

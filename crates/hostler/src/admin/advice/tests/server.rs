@@ -97,7 +97,7 @@ pub(super) const HOST: &[AdviceCase] = &[
     AdviceCase {
         row: table::LOG_DROPPED,
         raised: |scene| scene.now.log_dropped = 7,
-        text: "7 lines of the log were lost in the last minute: its reader is too slow",
+        text: "7 lines of the log were lost in the last minute: the reader of the log is too slow",
         quiet: &[
             |scene| (scene.before.log_dropped, scene.now.log_dropped) = (7, 7),
             |scene| scene.now.log_stuck = Some(std::time::Duration::from_secs(1)),
