@@ -19,6 +19,8 @@ const MAX_LOGGED: usize = 200;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How many characters of a client's text a line contains at most.
 const MAX_TEXT: usize = 200;
+/// What a member did that is removed.
+const LATE: &str = "did not register again in time (registrar.stale_threshold)";
 
 pub(super) struct RegistrarLog {
     pub counts: RegistrarCounts,
@@ -104,9 +106,10 @@ impl RegistrarLog {
     /// Logs the result of pruning.
     pub fn pruned(&self, was_suspended: bool, is_suspended: bool, changes: &[RouteChange]) {
         match (was_suspended, is_suspended) {
-            (false, true) => {
-                self.event(Level::Warn, "NATS is unreachable: Hostler removes no members (registrar.suspend_pruning)")
-            }
+            (false, true) => self.event(
+                Level::Warn,
+                "NATS is unreachable: Hostler removes no members (registrar.suspend_pruning)",
+            ),
             (true, false) => self.event(
                 Level::Info,
                 "NATS is back: Hostler removes members that do not register again in time (registrar.stale_threshold)",
@@ -117,9 +120,9 @@ impl RegistrarLog {
         let silent = changes.iter().filter(is_silent).count();
         match silent {
             0 => {}
-            1 => self.event(Level::Info, "1 member is removed, because it did not register again in time (registrar.stale_threshold)"),
+            1 => self.event(Level::Info, &format!("1 member is removed, because it {LATE}")),
             _ => {
-                self.event(Level::Info, &format!("{silent} members are removed, because they did not register again in time (registrar.stale_threshold)"))
+                self.event(Level::Info, &format!("{silent} members are removed, because they {LATE}"));
             }
         }
     }
