@@ -13,7 +13,7 @@ pub struct Log {
     ///
     /// Set `"warn"` if the log must have only what needs attention.
     pub level: LogLevel,
-    /// The log has one of so many ordinary requests. `1`: all.
+    /// With the value N, the log has one of N ordinary requests. `1`: all.
     ///
     /// An ordinary request has a status below 400, was not refused or cut off, and took less than `slow`. All other requests
     /// are in the log. A line that stands for others has `"sample":N`. Raise it if the log of a busy site is too large.
@@ -24,9 +24,9 @@ pub struct Log {
     pub slow: Delay,
     /// More names of query parameters whose values the log must not show. Example: `["invite", "reset_code"]`.
     ///
-    /// The log shows `[redacted]` in place of the value. Well-known names are always redacted, such as `token`, `password`,
-    /// `access_token`, `api_key` and `signature`. Upper case, `-` and `_` do not count. Add the names that your app uses for
-    /// secrets.
+    /// The log shows `[redacted]` in place of the value. Well-known names are always redacted, such as `token`,
+    /// `password`, `access_token`, `api_key` and `signature`. Hostler ignores upper case, `-` and `_` in these names.
+    /// Add the names that your app uses for secrets.
     pub redact: Vec<String>,
     /// The file for the log, in place of standard output. A relative path starts at the folder of the configuration file.
     ///

@@ -54,15 +54,16 @@ section! {
         /// Whether Hostler sends a request to a second member if the first one has not begun its response in the usual time: `true`,
         /// `false`, or a table. For `members` only.
         ///
-        /// Only for GET and HEAD without a body. The first response counts, and the other member is told to stop. `true` means `{ after
-        /// = "p95", budget = "2%" }`. Set it if some responses of the members are slow for reasons that have nothing to do with the
-        /// request, such as a pause or a cold cache. See [Second tries](../guide/members.md#second-tries).
+        /// Only for GET and HEAD without a body. The first response counts, and Hostler cancels the other request.
+        /// `true` means `{ after = "p95", budget = "2%" }`. Set it if some responses of the members are slow for
+        /// reasons that have nothing to do with the request, such as a pause or a cold cache. See
+        /// [Second tries](../guide/members.md#second-tries).
         pub hedge: HedgeSwitch = HedgeSwitch::Word(false),
         /// The number of workers that run the `command`. Each worker is one process.
         ///
         /// - `"auto"`: one for each core.
-        /// - A number: always so many. An app that computes gains nothing from more workers than cores. Use fewer if the
-        ///   machine has too little memory.
+        /// - A number: always this number of workers. An app that computes gains nothing from more workers than cores.
+        ///   Use fewer if the machine has too little memory.
         /// - `{ min = 1, max = 4 }`: as many as the load needs. Hostler starts a worker when requests wait or the workers
         ///   are busy, and stops one that is not needed (`shrink_after`). Set it if many apps share a machine.
         /// - `{ min = 0, max = 4 }`: the same, and an app without requests has no process.
@@ -276,8 +277,8 @@ section! {
         pub connect_timeout: Period = Period::seconds(5),
         /// The queue of the pool: requests wait in it while every slot is taken.
         pub queue: Queue = Queue::default(),
-        /// How many requests, and how much worker time, each client may have in a time, on all routes to the pool
-        /// together. Over it, Hostler answers 429 (`rate_limited`).
+        /// How many requests, and how much worker time, each client may have in the time `per`, on all routes to the
+        /// pool. Over it, Hostler answers 429 (`rate_limited`).
         ///
         /// A route may have a limit of its own besides. See [Rate limits](../guide/rate-limits.md).
         pub rate_limit: RateLimit = RateLimit::default(),
@@ -294,13 +295,14 @@ const MEMORY_MOST: u64 = 1 << 40;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Poison {
-    /// The number of workers that may die over requests with the same method, host and URL, without a response in
+    /// The number of workers that may die because of requests with the same method, host and URL, without a response in
     /// between.
     ///
     /// When it is reached, Hostler does not send the request again, and answers all requests like it with 502
-    /// (`poison`) for `keep_off`. If all these workers died over requests of one client, only this client gets the 502.
-    /// If workers have several slots, Hostler tries a suspect request in an idle worker, so that it does not blame other
-    /// requests. If none is idle, a busy one gets it and no others from then on, and it takes one death more. `0`: never.
+    /// (`poison`) for `keep_off`. If all these workers died because of requests of one client, only this client gets
+    /// the 502. If workers have several slots, Hostler tries a suspect request in an idle worker, so that it does not
+    /// blame other requests. If none is idle, a busy worker gets it, and no other request after it. Another request may
+    /// be the reason if this worker dies, so the limit is then one death higher. `0`: never.
     pub kills: Count<0, 1000>,
     /// The time for which Hostler refuses such requests. Then a worker gets one of them again.
     pub keep_off: Period,

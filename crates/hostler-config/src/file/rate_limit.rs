@@ -39,8 +39,8 @@ pub struct RateLimit {
     /// Example: `key = ["header:X-Api-Key", "client"]`. See [Rate limits](../guide/rate-limits.md).
     #[schemars(with = "OneOrMany<FairBy>", extend("x-default" = "`\"client\"`"))]
     pub key: OneOrMany<FairBy>,
-    /// Whether responses that pass also have `RateLimit-Policy` and `RateLimit`, which say how many requests are left. Refusals because
-    /// of `requests` always have them.
+    /// Whether responses to requests within the limit also have `RateLimit-Policy` and `RateLimit`, which say how many
+    /// requests are left. Refusals because of `requests` always have them.
     pub fields: bool,
     /// Whether Hostler only counts and logs what it would refuse (`would_refuse`), and refuses nothing.
     pub dry_run: bool,

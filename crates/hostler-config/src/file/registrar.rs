@@ -10,10 +10,10 @@ use crate::value::{Count, Delay, MemberAddress, NatsAddress, OneOrMany, Period, 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Registrar {
-    /// NATS servers. Hostler uses one of them; the others stand by. Example: `["nats://10.0.2.1:4222"]`.
+    /// NATS servers. Hostler uses one of them, and another one if that fails. Example: `["nats://10.0.2.1:4222"]`.
     ///
-    /// `tls://` in place of `nats://` means TLS. Hostler reconnects for ever. Without a connection, the routes stay
-    /// as they are.
+    /// `tls://` in place of `nats://` means TLS. Hostler tries to reconnect until it succeeds. Without a connection,
+    /// the routes stay as they are.
     ///
     /// An address may contain the login, such as `nats://user:password@10.0.2.1:4222`, or a token in place of both.
     /// Hostler uses it for all servers. It does not count if `user` or `token` is set.
@@ -30,7 +30,8 @@ pub struct Registrar {
     /// TLS to the NATS servers. The table alone, even if it is empty, enables TLS.
     #[schemars(with = "OutgoingTls")]
     pub nats_tls: Option<OutgoingTls>,
-    /// Whether Hostler accepts the routes of others. A machine that only announces its own workers needs none.
+    /// Whether Hostler accepts registrations of other programs. `false` is for a machine that only announces its own
+    /// pools (`announce`).
     #[schemars(with = "bool", extend("x-default" = "`true`, unless a pool has `announce`"))]
     pub accept: Option<bool>,
     /// The address at which others reach the pools with `announce`: `"10.0.0.5:8080"`, or
@@ -49,7 +50,8 @@ pub struct Registrar {
     /// The interval at which Hostler asks clients to register (`minimumRegisterIntervalInSeconds`), in whole
     /// seconds.
     pub register_interval: Period,
-    /// The time after which a member goes if it does not register again. The member can ask for less.
+    /// The time after which Hostler removes a member that has not registered again. A registration can name a shorter
+    /// time.
     ///
     /// A member with TLS stays until it unregisters or Hostler cannot connect to it, because its certificate shows
     /// that it is still the same program.

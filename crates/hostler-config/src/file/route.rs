@@ -130,8 +130,8 @@ pub struct Route {
     /// `fair = ["header:X-Api-Key", "client"]`. See [Fair queues](../concepts/fair.md#a-list-for-one-route).
     #[schemars(with = "OneOrMany<FairBy>", extend("x-default" = "`queue.fair` of the pool"))]
     pub fair: Option<OneOrMany<FairBy>>,
-    /// How many requests, and how much worker time, each client may have on this route in a time. Over it, Hostler
-    /// answers 429 (`rate_limited`).
+    /// How many requests, and how much worker time, each client may have on this route in the time `per`. Over it,
+    /// Hostler answers 429 (`rate_limited`).
     ///
     /// Example: `{ requests = 100, per = "1m" }`. See [Rate limits](../guide/rate-limits.md).
     pub rate_limit: RateLimit,

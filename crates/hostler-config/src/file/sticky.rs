@@ -117,8 +117,8 @@ pub struct StickyTable {
     /// The time for which a worker that is being replaced still gets the requests of its own clients, while it has requests
     /// or tunnels. `"0s"`: none.
     ///
-    /// A restart takes up to so much longer for each worker. It is never more than `hang_timeout` less the longest
-    /// `request_timeout`, so that these requests are finished. Only with `by = "auto"` or `"cookie"`.
+    /// A restart can take this time longer for each worker. Hostler uses `hang_timeout` minus the longest
+    /// `request_timeout` if that is less, so that these requests can finish. Only with `by = "auto"` or `"cookie"`.
     pub drain: Delay,
     /// The name of the cookie. Only with `by = "cookie"`.
     #[schemars(with = "String", extend("x-default" = "`hostler_` and the name of the pool"))]

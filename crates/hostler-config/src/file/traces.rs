@@ -28,7 +28,7 @@ pub struct Traces {
     pub headers: Option<Secret>,
     /// TLS to an `https://` collector.
     pub tls: OutgoingTls,
-    /// Hostler exports one of so many requests. `1`: all. `0`: none by chance.
+    /// With the value N, Hostler exports one of N requests, chosen at random. `1`: all. `0`: none at random.
     ///
     /// Refusals of Hostler and requests that take at least `slow` are always exported. Lower it if the collector has room for more.
     pub sample: Count<0, 1_000_000>,
