@@ -38,7 +38,7 @@ impl Resolver<'_> {
             if name.is_empty() || name.trim() != name || name.contains(['=', ';']) {
                 self.refuse(&here, format!("{name:?} is not a valid name of a cookie"));
             } else if name.contains('*') {
-                let why = "is this name alone; here, * stands for no other characters";
+                let why = "is compared as a whole name: * has no special meaning here; write each name";
                 let written = self.document.original(&here);
                 self.report.warn(self.document.place_of_value(&here), format!("{written}: {name:?} {why}"));
             }

@@ -34,8 +34,12 @@ impl Resolver<'_> {
     fn warn_of_a_long_wait(&mut self, path: &KeyPath, longest: Duration) {
         if self.document.is_written(path) {
             let place = self.document.place_of_key(path);
-            let why = "no request waits so long, because none waits longer than its request_timeout";
-            self.report.warn(place, format!("{path}: {why}, {}", Period(longest)));
+            let longest = Period(longest);
+            let why = "a request waits no longer than that";
+            self.report.warn(
+                place,
+                format!("{path}: has no effect above the longest request_timeout, {longest}: {why}"),
+            );
         }
     }
 

@@ -92,7 +92,7 @@ impl Resolver<'_> {
             let longest = Period(longest);
             self.report.warn(
                 place,
-                format!("{here}: no request goes to a second member, because none takes longer than its request_timeout, {longest}"),
+                format!("{here}: must be shorter than the longest request_timeout, {longest}; otherwise Hostler sends no request to a second member"),
             );
         }
         Some(hedge)

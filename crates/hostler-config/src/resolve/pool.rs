@@ -227,7 +227,7 @@ impl Resolver<'_> {
             "auto" => CompileCache::Auto,
             "off" => CompileCache::Off,
             "" => {
-                self.refuse(&path.key("compile_cache"), "is \"auto\", \"off\" or a folder");
+                self.refuse(&path.key("compile_cache"), "must be \"auto\", \"off\" or a folder");
                 CompileCache::Off
             }
             folder => CompileCache::Folder(self.folder.join(folder)),

@@ -27,7 +27,10 @@ impl Resolver<'_> {
         }
         for key in ["burst", "fields"] {
             if self.document.is_written(&path.key(key)) && !has_requests {
-                self.refuse(&path.key(key), "is about requests, and there is no limit of requests");
+                self.refuse(
+                    &path.key(key),
+                    "has no effect without requests; add requests, or remove this key",
+                );
             }
         }
         let requests = written.requests.map(|requests| RequestRate {

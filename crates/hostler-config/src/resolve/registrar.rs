@@ -83,7 +83,7 @@ impl Resolver<'_> {
     fn check_segments(&mut self, path: &KeyPath, written: &file::Registrar) {
         let is_empty = written.isolation_segments.is_empty() && !self.report.has_errors();
         if written.sharding == Sharding::Segments && is_empty {
-            let why = "\"segments\" accepts no registration without isolation_segments";
+            let why = "\"segments\" needs at least one name in isolation_segments";
             self.refuse(&path.key("sharding"), why);
         }
     }

@@ -125,7 +125,7 @@ fn names_that_no_request_has_are_refused() {
     check(
         "cache = { personal_cookies = [\"wp_*\"] }",
         expect![[
-            r#"hostler.toml:6:31: routes[0].cache.personal_cookies[0]: "wp_*" is this name alone; here, * stands for no other characters"#
+            r#"hostler.toml:6:31: routes[0].cache.personal_cookies[0]: "wp_*" is compared as a whole name: * has no special meaning here; write each name"#
         ]],
     );
     check(

@@ -70,7 +70,7 @@ fn each_mistake_about_second_tries_is_told_with_its_line() {
     says(
         &format!("{}request_timeout = \"2s\"\n", members("{ after = \"2s\" }")),
         expect![
-            "hostler.toml:3:19: pools.app.hedge.after: no request goes to a second member, because none takes longer than its request_timeout, 2s"
+            "hostler.toml:3:19: pools.app.hedge.after: must be shorter than the longest request_timeout, 2s; otherwise Hostler sends no request to a second member"
         ],
     );
     says(

@@ -14,7 +14,7 @@ fn a_key_that_changes_nothing_causes_a_warning() {
         expect![[r#"
             hostler.toml:4:1: pools.a.shrink_after: changes nothing, because workers is not { min, max }
             hostler.toml:5:1: pools.a.wake_timeout: changes nothing, because workers is not { min = 0 }
-            hostler.toml:7:7: pools.a.queue.timeout: no request waits so long, because none waits longer than its request_timeout, 5s
+            hostler.toml:7:7: pools.a.queue.timeout: has no effect above the longest request_timeout, 5s: a request waits no longer than that
             hostler.toml:10:1: server.admin_hosts: changes nothing, because server.admin is "off"
             hostler.toml:12:1: server.http2_max_streams: changes nothing, because server.http2 is false
             hostler.toml:13:1: server.client_ip_header: changes nothing, because no proxy is trusted (server.trusted_proxies, trusted_hops)
@@ -45,7 +45,7 @@ fn a_key_that_changes_nothing_causes_a_warning() {
     check(
         "[pools.a]\ncommand = \"x\"\nqueue.timeout = \"1m\"\n",
         expect![
-            "hostler.toml:3:7: pools.a.queue.timeout: no request waits so long, because none waits longer than its request_timeout, 30s"
+            "hostler.toml:3:7: pools.a.queue.timeout: has no effect above the longest request_timeout, 30s: a request waits no longer than that"
         ],
     );
 }

@@ -141,7 +141,7 @@ fn segments_and_sharding_belong_together() {
     check(
         "nats = 'a'\nsharding = 'segments'",
         expect![[
-            r#"hostler.toml:3:12: registrar.sharding: "segments" accepts no registration without isolation_segments"#
+            r#"hostler.toml:3:12: registrar.sharding: "segments" needs at least one name in isolation_segments"#
         ]],
     );
     check("nats = 'a'\nsharding = 'segments'\naccept = false", expect![]);

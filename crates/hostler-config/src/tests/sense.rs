@@ -354,7 +354,7 @@ fn the_compile_cache_is_a_word_or_a_folder() {
         "[pools.web]\ncommand = \"x\"\ncompile_cache = \"\"\n[pools.b]\nmembers = [\"a:1\"]\ncompile_cache = \"off\"\n",
         expect![[r#"
             hostler.toml: there are several pools and no [[routes]]; add routes that say which requests go to which pool (pools: b, web)
-            hostler.toml:3:17: pools.web.compile_cache: is "auto", "off" or a folder
+            hostler.toml:3:17: pools.web.compile_cache: must be "auto", "off" or a folder
             hostler.toml:6:1: pools.b.compile_cache: not allowed for members, because Hostler does not start them"#]],
     );
 }

@@ -176,7 +176,7 @@ fn a_rate_limit_that_limits_nothing_is_refused_with_its_place() {
     check(
         "rate_limit = { worker_time = '1s', burst = 3 }",
         expect![
-            "hostler.toml:6:44: routes[0].rate_limit.burst: is about requests, and there is no limit of requests"
+            "hostler.toml:6:44: routes[0].rate_limit.burst: has no effect without requests; add requests, or remove this key"
         ],
     );
     check(
