@@ -12,7 +12,7 @@ const INTRODUCTION: &str = "\
 This page lists all metrics of `GET /metrics` on the admin listener. [Metrics with Prometheus](../guide/metrics.md) shows how to collect them.
 
 * A *counter* only grows, and begins at 0 when Hostler starts. Use `rate()`. A counter with the label `worker`, except `hostler_worker_restarts_total`, counts for one process and begins at 0 with
-  each new one. `rate()` takes that for what it is.
+  each new one. `rate()` handles this, as any reset of a counter.
 * A *gauge* is the value of this moment.
 * A *histogram* has a counter for each upper bound (`_bucket`), the sum of all values (`_sum`) and their number (`_count`). Use `histogram_quantile()`.
 * An *info* has the value 1. Its labels are the information.

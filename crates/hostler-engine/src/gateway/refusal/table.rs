@@ -238,7 +238,7 @@ rows! {
         "The worker sent more interim responses (1xx) than `server.max_interim_answers`, or more bytes of them than `server.max_header_size`.",
         "Correct the app, or raise `server.max_interim_answers`.";
     POISON: ours(502, "poison"), App,
-        "Workers died over this request, or over others with the same method, host and URL.",
+        "This request, or others with the same method, host and URL, made workers die.",
         "Correct the app. `pools[].kept_off` in the status shows what is refused; `poison.kills` and `poison.keep_off` set the limits.";
     SUSPECT: later("suspect"), App,
         "Requests like this one made workers die or hang, so Hostler tries them one at a time. The turn of this request did not come in time.",

@@ -69,7 +69,7 @@ pub struct SuspectsView {
 impl fmt::Display for Convicted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pids: Vec<String> = self.killed.iter().map(u32::to_string).collect();
-        write!(f, "workers have died over it (pid {})", pids.join(", pid "))?;
+        write!(f, "it made workers die (pid {})", pids.join(", pid "))?;
         match &self.kept_off {
             Some((what, left)) => write!(f, "; Hostler refuses {what} for {} s", left.as_secs_f64().ceil()),
             None => Ok(()),

@@ -37,18 +37,23 @@ fn refused(pool: &PoolFigures, before: &PoolFigures, found: &mut Vec<Finding>) {
     let overload = now.refused_overload.saturating_sub(before.refused_overload);
     add(table::OVERLOADED, overload, 10, "were refused, because more work comes than the pool can do");
     let full = now.refused_full.saturating_sub(before.refused_full);
-    let what = format!("found the queue full (limit {})", pool.queue_limit);
+    let what = format!("were refused, because the queue was full (queue.limit {})", pool.queue_limit);
     add(table::QUEUE_FULL, full, 10, &what);
     // Where no worker is ready, or no member gets requests, another advice says so.
     let expired = if has_server(pool) { now.expired.saturating_sub(before.expired) } else { 0 };
-    add(table::QUEUE_TIMEOUT, expired, 10, "waited for a slot until their time was over");
+    add(
+        table::QUEUE_TIMEOUT,
+        expired,
+        10,
+        "were refused, because no slot became free in time (queue.timeout, request_timeout)",
+    );
     let long_lived = (now.refused_tunnels + now.refused_streams)
         .saturating_sub(before.refused_tunnels + before.refused_streams);
     add(
         table::TOO_MANY_TUNNELS,
         long_lived,
         5,
-        "were refused, because each worker has its most tunnels or streams",
+        "were refused, because each worker has max_tunnels tunnels or max_streams streams",
     );
 }
 

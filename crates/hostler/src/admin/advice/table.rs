@@ -69,10 +69,10 @@ advice! {
         "The pool refused at least 10 requests of the last minute, because they would have waited long.",
         "If CPUs are free, add workers (pools.POOL.workers), otherwise add machines or make requests cheaper.", "concepts/overload.md#how-to-see-overload";
     QUEUE_FULL: "queue_full" Critical 10 ""
-        "At least 10 requests of the last minute found the queue full.",
+        "At least 10 requests of the last minute were refused, because the queue was full.",
         "Add workers or members. Raise pools.POOL.queue.limit only for short bursts.", "guide/failures.md#the-queue-is-full-queue_full";
     QUEUE_TIMEOUT: "queue_timeout" Critical 10 ""
-        "At least 10 requests of the last minute waited for a slot until their time was over.",
+        "At least 10 requests of the last minute were refused, because no slot became free in `queue.timeout` or `request_timeout`.",
         "Look at the oldest requests: they hold the slots. Add workers or members.", "guide/failures.md#a-request-waits-too-long-queue_timeout";
     POOL_PAUSED: "pool_paused" Warning 60 ""
         "A pool is paused for a minute, and requests wait.",
@@ -90,8 +90,8 @@ advice! {
         "A worker has died, or was recycled because of its memory, at least 3 times in 15 minutes. Each time its memory had grown to at least 2 times its least memory, by 64 MiB or more.",
         "Compare two heap snapshots: `hostler heap POOL/WORKER`.", "guide/troubleshooting.md#memory";
     MAX_MEMORY_TOO_LOW: "max_memory_too_low" Warning 15 ""
-        "A worker takes more than `max_memory` from its start on, so replacing it does not help. Hostler does so less and less often. Not during a restart and in the minute after it.",
-        "Set pools.POOL.max_memory well above this, or let the app load less at its start: `hostler heap POOL/1` shows what takes the memory.", "guide/troubleshooting.md#memory";
+        "A worker takes more than `max_memory` from its start on, so replacing it does not help. Hostler replaces it less and less often. Not during a restart and in the minute after it.",
+        "Set pools.POOL.max_memory well above that memory, or let the app load less at its start: `hostler heap POOL/1` shows what takes the memory.", "guide/troubleshooting.md#memory";
     HEAP_FULL: "heap_full" Warning 15 ""
         "The heap of V8 in a worker uses at least 90 % of its limit, and the worker has had requests in the last minute. At the limit the process ends.",
         "Look for a leak: `hostler heap POOL/WORKER`. If the app needs the memory, raise `--max-old-space-size`.", "guide/troubleshooting.md#memory";
@@ -105,11 +105,11 @@ advice! {
         "Workers of a pool hung at least 2 times in 15 minutes.",
         "Correct the function at the top of the stack. `hostler status --json` has the whole stack.", "guide/failures.md#a-worker-hangs";
     REQUESTS_KILL: "requests_kill_workers" Warning 0 "HostlerRequestsKillWorkers"
-        "Requests are refused because workers died over them.",
+        "Hostler refuses requests that made workers die.",
         "Correct the app. The status names the requests (`kept_off`).", "guide/failures.md#the-same-request-kills-workers-again-and-again";
     ONE_WORKER: "one_worker" Info 0 ""
         "A pool has one worker and no spare, and the worker has died in the last 15 minutes. While it boots, all requests wait.",
-        "If two processes of the app may run at the same time, set pools.POOL.workers = 2, or pools.POOL.spares = 1. One that runs jobs, workflows or checks by itself must stay alone.", "concepts/boots.md#spares";
+        "If two processes of the app may run at the same time, set pools.POOL.workers = 2, or pools.POOL.spares = 1. An app that itself runs jobs, workflows or checks may have one process only.", "concepts/boots.md#spares";
     BOOTS_HELD_UP: "boots_held_up" Warning 0 ""
         "In the last minute at least 3 boots after deaths had to wait, because boots use more CPU than `restart_cpu` allows.",
         "Find out why workers die. Their last exits are in the status.", "guide/failures.md#a-worker-crashes-again-and-again";
@@ -134,7 +134,7 @@ advice! {
         "The reference of refusals says what to do for each reason.", "reference/refusals.md";
 
     NOT_READY: "not_ready" Critical 15 "HostlerNotReady"
-        "Health checks are asked, and get 503. Not if Hostler was told to drain (SIGUSR1) or to stop.",
+        "A load balancer or another program asks for a health check, and gets 503. Not if Hostler was told to drain (SIGUSR1) or to stop.",
         "Load balancers send no clients here. Look at the pool that is named.", "guide/health.md";
     DESCRIPTORS_LOW: "descriptors_low" Warning 15 "HostlerDescriptorsLow"
         "At least 80 % of the file descriptors are open.",

@@ -34,8 +34,12 @@ fn ends(pool: &PoolFigures, worker: &WorkerFigures, past: &WorkerHistory, found:
     if let [_, _, _] = last[..] {
         let most = bytes(last.iter().sum::<u64>() / 3);
         let text = match rhythm(&all) {
-            (_, Some(every)) => format!("restarts every {} after {most}: a leak?", time(every)),
-            (times, None) => format!("restarted {times} times within seconds after {most}: a leak?"),
+            (_, Some(every)) => {
+                format!("restarts every {}, each time with about {most} of memory: a leak?", time(every))
+            }
+            (times, None) => format!(
+                "restarted {times} times within seconds, each time with about {most} of memory: a leak?"
+            ),
         };
         found.push(Finding::of_worker(table::WORKER_LEAKS, name, index, &text));
     } else if let (times @ 3.., every) = rhythm(&deaths) {
@@ -52,7 +56,7 @@ fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
     if worker.crashes >= 3 && worker.state != WorkerState::Ready && pool.has_ready_worker() {
         let why = worker.last_error.as_ref().or(worker.last_exit.as_ref());
         let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
-        let text = format!("did not stay up {} times in a row{why}", worker.crashes);
+        let text = format!("crashed {} times in a row{why}", worker.crashes);
         found.push(Finding::of_worker(table::BOOTS_FAIL, name, index, &text));
     }
     if worker.state != WorkerState::Ready {
@@ -63,13 +67,14 @@ fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
         && percent(heap.used, heap.limit) >= 90
     {
         let (share, limit) = (percent(heap.used, heap.limit), bytes(heap.limit));
-        let text = format!("uses {share} % of its heap limit {limit}: at the limit it ends");
+        let text = format!("uses {share} % of its heap limit {limit}: at the limit V8 ends the process");
         found.push(Finding::of_worker(table::HEAP_FULL, name, index, &text));
     }
     // With one slot and nothing beside it, a busy event loop holds up no other request. Without requests the figures are old.
     let shares = worker.in_use > 1 || worker.long_lived > 0;
     if let Some(delay) = worker.loop_delay.filter(|delay| shares && *delay >= BLOCKED) {
-        let text = format!("blocks its event loop: 1 of 100 answers takes {} or longer", time(delay));
+        let text =
+            format!("blocks its event loop: it sometimes needs {} or longer to answer Hostler", time(delay));
         found.push(Finding::of_worker(table::EVENT_LOOP_BLOCKED, name, index, &text));
     }
 }
@@ -102,7 +107,7 @@ fn together(view: View<'_>, pool: &PoolFigures, workers: &[WorkerFigures], found
             2 => " and 1 other".to_owned(),
             count => format!(" and {} others", count - 1),
         };
-        let text = format!("workers died over {}{others}, so Hostler refuses such requests", line(request));
+        let text = format!("{}{others} made workers die, so Hostler refuses such requests", line(request));
         found.push(Finding::of_pool(table::REQUESTS_KILL, name, &text));
     }
     // An app that has never worked needs no second worker.

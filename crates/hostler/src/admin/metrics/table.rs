@@ -76,7 +76,7 @@ metrics! {
     QUEUED: Counter "hostler_queued_requests" ["pool"] "Requests that had to wait for a slot";
     OVERLOADS: Counter "hostler_overloads" ["pool"] "Overloads that have begun";
     MEMBER_FAILURES: Counter "hostler_member_failures" ["pool", "kind"] "Failures of members: unreachable, timeout, ejected, unhealthy";
-    KEPT_OFF: Gauge "hostler_kept_off_requests" ["pool"] "Different requests that are refused because workers died over them";
+    KEPT_OFF: Gauge "hostler_kept_off_requests" ["pool"] "Different requests that Hostler refuses because they made workers die";
     SUSPECTS_CONVICTED: Counter "hostler_convicted_requests" ["pool"] "Requests that were found to kill workers";
     MEMBERS: Gauge "hostler_members" ["pool", "state"] "Members by state";
 

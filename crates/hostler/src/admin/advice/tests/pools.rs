@@ -150,13 +150,13 @@ pub(super) const QUEUES: &[AdviceCase] = &[
     AdviceCase {
         row: table::QUEUE_FULL,
         raised: |scene| scene.web().counters.refused_full = 10,
-        text: "web: 10 requests of the last minute found the queue full (limit 100)",
+        text: "web: 10 requests of the last minute were refused, because the queue was full (queue.limit 100)",
         quiet: &[|scene| scene.web().counters.refused_full = 9],
     },
     AdviceCase {
         row: table::QUEUE_TIMEOUT,
         raised: |scene| scene.web().counters.expired = 40,
-        text: "web: 40 requests of the last minute waited for a slot until their time was over",
+        text: "web: 40 requests of the last minute were refused, because no slot became free in time (queue.timeout, request_timeout)",
         quiet: &[
             |scene| scene.web().counters.expired = 9,
             |scene| {
@@ -168,7 +168,7 @@ pub(super) const QUEUES: &[AdviceCase] = &[
     AdviceCase {
         row: table::TOO_MANY_TUNNELS,
         raised: |scene| scene.web().counters.refused_tunnels = 7,
-        text: "web: 7 requests of the last minute were refused, because each worker has its most tunnels or streams",
+        text: "web: 7 requests of the last minute were refused, because each worker has max_tunnels tunnels or max_streams streams",
         quiet: &[|scene| scene.web().counters.refused_streams = 4],
     },
     AdviceCase {
@@ -241,7 +241,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::WORKER_LEAKS,
         raised: |scene| scene.died(&[100, 60, 20], Some(480 * MIB), true),
-        text: "web/1 restarts every 40 s after 480 MiB: a leak?",
+        text: "web/1 restarts every 40 s, each time with about 480 MiB of memory: a leak?",
         quiet: &[
             |scene| scene.died(&[60, 20], Some(480 * MIB), false),
             |scene| scene.died(&[100, 60, 20], None, false),
@@ -267,7 +267,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             (first.state, first.crashes) = (WorkerState::BackingOff, 4);
             first.last_error = Some("not ready within 30s".into());
         },
-        text: "web/1 did not stay up 4 times in a row: not ready within 30s",
+        text: "web/1 crashed 4 times in a row: not ready within 30s",
         quiet: &[
             |scene| scene.first().crashes = 4,
             |scene| (scene.first().state, scene.first().crashes) = (WorkerState::BackingOff, 2),
@@ -280,7 +280,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             scene.first().crashes = 4;
             scene.web().spares = vec![WorkerState::Ready];
         },
-        text: "web/1 did not stay up 4 times in a row: exit code 1: no database",
+        text: "web/1 crashed 4 times in a row: exit code 1: no database",
         quiet: &[
             |scene| {
                 not_ready(scene);
@@ -292,7 +292,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::HEAP_FULL,
         raised: |scene| scene.first().heap = Some(HeapUse { used: 1900 * MIB, limit: 2048 * MIB }),
-        text: "web/1 uses 92 % of its heap limit 2.0 GiB: at the limit it ends",
+        text: "web/1 uses 92 % of its heap limit 2.0 GiB: at the limit V8 ends the process",
         quiet: &[|scene| scene.first().heap = Some(HeapUse { used: 1800 * MIB, limit: 2048 * MIB })],
     },
     AdviceCase {
@@ -300,7 +300,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
         raised: |scene| {
             (scene.first().loop_delay, scene.first().in_use) = (Some(second() / 2), 3);
         },
-        text: "web/1 blocks its event loop: 1 of 100 answers takes 500 ms or longer",
+        text: "web/1 blocks its event loop: it sometimes needs 500 ms or longer to answer Hostler",
         quiet: &[
             |scene| (scene.first().loop_delay, scene.first().in_use) = (Some(second() / 2), 1),
             |scene| (scene.first().loop_delay, scene.first().in_use) = (Some(second() / 6), 3),
@@ -342,7 +342,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
     AdviceCase {
         row: table::REQUESTS_KILL,
         raised: |scene| scene.web().kept_off = vec!["GET /report".into(), "GET /x".into()],
-        text: "web: workers died over GET /report and 1 other, so Hostler refuses such requests",
+        text: "web: GET /report and 1 other made workers die, so Hostler refuses such requests",
         quiet: &[|scene| scene.web().kept_off.clear()],
     },
     AdviceCase {

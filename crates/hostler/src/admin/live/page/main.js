@@ -82,11 +82,11 @@ function notices(status) {
     for (const worker of workersOf(pool).filter((each) => each.blocked_ms != null)) {
       all.push(['warn', `has been blocked for ${millis(worker.blocked_ms)}: it has requests, and its event loop does not turn.`, 'guide/failures.md#a-worker-hangs', ...named(worker)]);
     }
-    if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Requests that would wait long are refused. Add workers, or make the slowest route faster.`, 'concepts/overload.md']);
+    if (pool.overloaded) all.push(['bad', `${pool.name} is overloaded: more work comes than it can do. Hostler refuses requests that would wait long. Add workers, or make the slowest route faster.`, 'concepts/overload.md']);
     if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`, 'guide/failures.md#a-pool-is-paused']);
     if (pool.rollout?.running_ms != null) all.push(['warn', `${pool.name} restarts: ${pool.rollout.done} of ${pool.rollout.total} workers are new.`, 'guide/failures.md#a-pool-restarts']);
     if (pool.rollout?.last?.succeeded === false) all.push(['bad', `The last restart of ${pool.name} failed ${millis(pool.rollout.last.ago_ms)} ago: ${pool.rollout.last.result}`, 'guide/failures.md#a-restart-fails-because-the-new-version-does-not-boot']);
-    for (const kept of pool.kept_off) all.push(['warn', `${pool.name}: requests like ${kept.request} are refused for ${millis(kept.for_ms)}, because workers died over them.`, 'guide/failures.md#the-same-request-kills-workers-again-and-again']);
+    for (const kept of pool.kept_off) all.push(['warn', `${pool.name}: Hostler refuses requests like ${kept.request} for another ${millis(kept.for_ms)}, because they made workers die.`, 'guide/failures.md#the-same-request-kills-workers-again-and-again']);
   }
   if (status.state === 'draining') all.push(['warn', 'Hostler stops: it finishes what it has accepted.', 'guide/failures.md#hostler-is-stopped-sigterm-sigint']);
   if (status.last_reload?.ok === false) all.push(['bad', `The last reload failed: ${status.last_reload.text.join('; ')}`, 'guide/failures.md#a-reload-has-a-bad-configuration']);
