@@ -35,7 +35,7 @@ export async function askPurge() {
 
 /** Asks for the admin token. `isWrong`: the last one was not it. Resolves to null if the operator gives none. */
 export function askToken(isWrong) {
-  const text = `${isWrong ? 'That was not the token. ' : ''}This Hostler has an admin token. The page keeps it until you close this tab.`;
+  const text = `${isWrong ? 'The token was wrong. ' : ''}This Hostler has an admin token. The page keeps it until you close this tab.`;
   return confirm({ title: 'Admin token', text, name: 'Token', secret: true, yes: 'Use it', act: null });
 }
 

@@ -6,14 +6,14 @@ import { askPool, askWorker } from './actions.js';
 
 const STATES = {
   booting: 'It starts. It gets requests when it listens and is warm.',
-  warming: 'Its warm-up paths are being requested. It gets requests after that.',
+  warming: 'Hostler requests its warm-up paths. The worker gets requests after that.',
   ready: 'It gets requests.',
   standby: 'It is a spare: it is ready and gets requests when a worker is missing or blocked.',
-  'out of rotation': 'It gets no new requests and finishes its own. It comes back: it is drained, or a heap snapshot of it is taken.',
+  'out of rotation': 'It gets no new requests and finishes its own. It gets requests again later: it is drained, or Hostler takes a heap snapshot of it.',
   retiring: 'It gets no new requests and finishes its own.',
   stopping: 'It has its signal to stop.',
   'backing off': 'Its last start failed. It waits before it starts again.',
-  stopped: 'It has stopped for good.',
+  stopped: 'It has stopped. Hostler does not start it again.',
 };
 
 let refusals = null;

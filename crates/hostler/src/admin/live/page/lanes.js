@@ -7,7 +7,7 @@ export const OUTCOMES = [
   ['error', '5xx'],
   ['refused', 'refused by Hostler'],
   ['left', 'client left'],
-  ['done', 'ended, not sampled'],
+  ['done', 'ended, result not known'],
   ['wait', 'waits in the queue'],
 ];
 export const QUEUE_HEIGHT = 34;

@@ -211,7 +211,7 @@ function tell(part, event) {
   if (reason) lines.push(`refused: ${reason}`, 'Click: what it means, what to do.');
   else if (block.reason) lines.push(block.reason);
   else if (block.status) lines.push(`status ${block.status}`);
-  else lines.push(block.end === null ? 'not answered yet' : 'its end was not sampled');
+  else lines.push(block.end === null ? 'not answered yet' : 'ended, result not known');
   say(tip, lines.join('\n'));
   tip.style.left = `${Math.min(event.clientX + 14, innerWidth - 290)}px`;
   tip.style.top = `${event.clientY + 16}px`;

@@ -138,7 +138,7 @@ function cache({ cache: stored }) {
   at('cache-section').hidden = !stored;
   if (!stored) return;
   const rows = [['memory', count(stored.keys), `${bytes(stored.bytes)} of ${bytes(stored.limit)}`, count(stored.evicted), count(stored.purged), stored.fetching]];
-  for (const server of stored.memcached) rows.push([`memcached ${server.server}`, count(server.stored), server.state, '–', '–', '–']);
+  for (const server of stored.memcached) rows.push([`memcached ${server.server}`, count(server.stored), server.state === 'here' ? 'in use' : 'not in use', '–', '–', '–']);
   table(at('cache'), [['store', 'name'], ['responses', 'n'], ['size', 'n'], ['evicted', 'n'], ['purged', 'n'], ['fetches now', 'n']], rows, '');
 }
 
@@ -146,7 +146,7 @@ function registrations({ registrar }) {
   at('registrations-section').hidden = !registrar;
   if (!registrar) return;
   const rows = [[registrar.connected ? 'connected' : { text: 'not connected', kind: 'bad' }, count(registrar.routes), count(registrar.members), count(registrar.pruned), registrar.pruning_suspended ? 'suspended' : 'on']];
-  table(at('registrations'), [['registrar'], ['routes', 'n'], ['members', 'n'], ['removed as silent', 'n'], ['removal']], rows, '');
+  table(at('registrations'), [['registrar'], ['routes', 'n'], ['members', 'n'], ['expired members', 'n'], ['pruning']], rows, '');
   members(registrar.members);
 }
 
@@ -158,6 +158,6 @@ async function members(total) {
   const all = (found?.routes ?? []).flatMap(({ route, members: served }) => served.filter(({ age_ms: age }) => age != null).map((each) => ({ route, ...each })));
   const rows = all.sort((a, b) => b.age_ms - a.age_ms).slice(0, MOST_MEMBERS)
     .map((each) => [each.route, each.address, millis(each.age_ms), each.ttl_ms == null ? 'none' : millis(each.ttl_ms)]);
-  table(at('members'), [['route', 'name'], ['member'], ['last heard of', 'n'], ['kept for', 'n']], rows, 'No member is registered.');
-  say(at('more-members'), total > rows.length ? `The ${rows.length} that were silent for longest, of ${count(total)}. All: /table` : '');
+  table(at('members'), [['route', 'name'], ['member'], ['last registered', 'n'], ['kept for', 'n']], rows, 'No member is registered.');
+  say(at('more-members'), total > rows.length ? `The ${rows.length} with the oldest registrations, of ${count(total)}. All: /table` : '');
 }
