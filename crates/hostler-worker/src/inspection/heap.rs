@@ -40,10 +40,10 @@ pub(crate) async fn heap(
         }
     }
     let path = taking.path("heap");
-    make_pipe(path.get()).await.map_err(|error| format!("no pipe for the snapshot: {error}"))?;
+    make_pipe(path.get()).await.map_err(|error| format!("cannot create a pipe for the snapshot: {error}"))?;
     let mut pipe = pipe::OpenOptions::new()
         .open_receiver(path.get())
-        .map_err(|error| format!("no pipe for the snapshot: {error}"))?;
+        .map_err(|error| format!("cannot create a pipe for the snapshot: {error}"))?;
     if !taking.process.preload.tell(ToWorker::Heap { path: path.get().to_owned() }) {
         return Err(taking.unasked().into());
     }
@@ -87,7 +87,7 @@ async fn gives_up(taking: &mut Taking) -> bool {
 
 /// Passes on all of the pipe. Returns the preload's reply, if it came before the end of the pipe.
 async fn pass_all(taking: &mut Taking, pipe: &mut pipe::Receiver) -> Result<Option<PreloadReply>, NotTaken> {
-    taking.progress("taking the snapshot; the worker stands still").await?;
+    taking.progress("taking the snapshot; the worker serves nothing until it is complete").await?;
     let mut reply = None;
     loop {
         // Node makes the whole snapshot in memory before it opens the pipe, which may take minutes. If it cannot open it, the reply is all that

@@ -37,7 +37,7 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 format!("{how} before it was ready")
             }
             LifecycleState::Retiring { .. } => format!("{how} before it had finished its requests"),
-            LifecycleState::Standby => format!("{how} while it stood by"),
+            LifecycleState::Standby => format!("{how} while it was a spare"),
             LifecycleState::Diagnosing { .. } => format!("{how} while it hung"),
             LifecycleState::Aside { .. } => format!("{how} while it was out of rotation"),
             _ => how,

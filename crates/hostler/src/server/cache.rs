@@ -101,7 +101,7 @@ pub(super) async fn deliver(shared_cache: &SharedCache, at_once: bool, journal: 
     if !lost.is_empty() {
         let text = format!(
             "purges are lost, because memcached did not take them before Hostler ended: {keys} of one key each and {wide} of a tag, \
-             a prefix or everything; other Hostlers may still serve these responses"
+             a prefix or everything; other Hostlers may still serve these responses: repeat the purges there"
         );
         journal.event(Level::Warn, &text);
     }

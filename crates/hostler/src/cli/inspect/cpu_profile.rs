@@ -77,7 +77,7 @@ pub(super) struct CpuProfile {
 impl CpuProfile {
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let written: ProfileFile = serde_json::from_slice(json)
-            .map_err(|error| format!("the worker's profile is not understood: {error}"))?;
+            .map_err(|error| format!("the profile of the worker is not valid: {error}"))?;
         let places: HashMap<u64, usize> =
             written.nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();
         let mut own = vec![0.0; written.nodes.len()];
