@@ -95,7 +95,7 @@ pub struct DrainArgs {
     /// Time after which the worker gets requests again; at most 7d [default: until `hostler undrain`]
     #[arg(long = "for", value_name = "TIME", value_parser = period)]
     pub length: Option<Duration>,
-    /// Do it even if the pool has no other ready worker. Requests of the pool wait then
+    /// Drain the worker even if no other worker of the pool is ready. New requests then wait
     #[arg(long)]
     pub force: bool,
     /// The running Hostler.
@@ -169,7 +169,7 @@ pub struct HeapArgs {
     /// Time that the requests of the worker have to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = delay)]
     pub wait: Duration,
-    /// Do it even if the pool has no other ready worker. Requests of the pool wait then
+    /// Take the snapshot even if no other worker of the pool is ready. New requests then wait
     #[arg(long)]
     pub force: bool,
     /// Replace the worker afterwards, because a snapshot leaves it with more memory than before

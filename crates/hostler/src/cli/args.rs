@@ -78,8 +78,8 @@ pub enum Command {
     Status(StatusArgs),
     /// Watch the status of a running Hostler in the terminal.
     ///
-    /// Shows pools, workers, queues, rates, refusals and advice, again each second. The key `?` shows the keys. Honours
-    /// NO_COLOR.
+    /// Shows pools, workers, queues, rates, refusals and advice, again each second. The key `?` shows the keys. The
+    /// variable NO_COLOR switches the colours off.
     Top(TopArgs),
     /// Show the routes of a running Hostler, with their targets and members.
     ///
