@@ -124,7 +124,7 @@ fn of_pool(pool: &Pool) -> String {
     let order = match (queue.short_first, queue.policy) {
         (Some(delay), _) => format!(", short requests first with a delay of at most {}", Period(delay)),
         (None, Policy::Adaptive) => String::new(),
-        (None, Policy::Fifo) => ", in order of arrival".into(),
+        (None, Policy::Fifo) => ", without early refusals (fifo)".into(),
     };
     let fair = match &*queue.fair {
         [] => String::new(),

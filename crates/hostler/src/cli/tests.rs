@@ -94,7 +94,7 @@ fn unusual_settings_are_reported() {
         pool app
           workers  1 x `x` in /
           replaced after 5000 requests, after 1h, over 1 GiB
-          slots    auto, at most 1000 each; queue of 1000 requests, up to 5s, in order of arrival; response within 30s
+          slots    auto, at most 1000 each; queue of 1000 requests, up to 5s, without early refusals (fifo); response within 30s
 
         routes
           *  pool app (response within 30s, body up to 10 MiB, low priority, fallback FOLDER/shell.html)
