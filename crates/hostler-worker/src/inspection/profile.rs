@@ -20,8 +20,8 @@ const RESULT: Duration = Duration::from_secs(15);
 /// Takes a profile and passes it on. The error is a sentence for the operator.
 pub(crate) async fn profile(mut taking: Taking, length: Duration, interval: Duration) -> Result<(), String> {
     let path = taking.path("cpu");
-    let listener =
-        UnixListener::bind(path.get()).map_err(|error| format!("cannot create a socket for the profile: {error}"))?;
+    let listener = UnixListener::bind(path.get())
+        .map_err(|error| format!("cannot create a socket for the profile: {error}"))?;
     let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
     if !hung::ask(&taking, micros, path.get()) {
         return Err(taking.unasked().into());

@@ -81,7 +81,7 @@ advice! {
         "No worker of a pool is ready for 30 seconds. Not while the pool is asleep.",
         "Look at the last lines of the workers in the log.", "guide/troubleshooting.md#the-app-does-not-start";
     BOOTS_FAIL: "boots_fail" Warning 5 ""
-        "A worker has crashed 3 times in a row, and other workers are ready.",
+        "A worker has failed 3 times in a row: it died, or was not ready in time. Other workers are ready.",
         "Look at the last lines of worker POOL/WORKER in the log. If it was not ready in time, raise pools.POOL.start_timeout.", "guide/failures.md#a-worker-does-not-boot";
     WORKER_RESTARTS: "worker_restarts" Warning 0 "HostlerWorkerRestarts"
         "A worker has died or did not start, at least 3 times in 15 minutes. Restarts and recycling do not count.",

@@ -56,7 +56,7 @@ fn now(pool: &PoolFigures, worker: &WorkerFigures, found: &mut Vec<Finding>) {
     if worker.crashes >= 3 && worker.state != WorkerState::Ready && pool.has_ready_worker() {
         let why = worker.last_error.as_ref().or(worker.last_exit.as_ref());
         let why = why.map_or(String::new(), |why| format!(": {}", sentences(why)));
-        let text = format!("crashed {} times in a row{why}", worker.crashes);
+        let text = format!("failed {} times in a row{why}", worker.crashes);
         found.push(Finding::of_worker(table::BOOTS_FAIL, name, index, &text));
     }
     if worker.state != WorkerState::Ready {

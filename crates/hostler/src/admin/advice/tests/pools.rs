@@ -267,7 +267,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             (first.state, first.crashes) = (WorkerState::BackingOff, 4);
             first.last_error = Some("not ready within 30s".into());
         },
-        text: "web/1 crashed 4 times in a row: not ready within 30s",
+        text: "web/1 failed 4 times in a row: not ready within 30s",
         quiet: &[
             |scene| scene.first().crashes = 4,
             |scene| (scene.first().state, scene.first().crashes) = (WorkerState::BackingOff, 2),
@@ -280,7 +280,7 @@ pub(super) const WORKERS: &[AdviceCase] = &[
             scene.first().crashes = 4;
             scene.web().spares = vec![WorkerState::Ready];
         },
-        text: "web/1 crashed 4 times in a row: exit code 1: no database",
+        text: "web/1 failed 4 times in a row: exit code 1: no database",
         quiet: &[
             |scene| {
                 not_ready(scene);
