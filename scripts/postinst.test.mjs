@@ -11,13 +11,13 @@ const SCRIPT = join(import.meta.dirname, '../packaging/debian/postinst');
 const folder = await mkdtemp(join(tmpdir(), 'hostler-postinst-'));
 after(() => rm(folder, { recursive: true }));
 
-/** What an update orders, if `hostler upgrade` ends with `code`, `hostler status --json` prints `status` and `hostler check` ends with `checked`. */
+/** What an update orders, if `hostler upgrade` ends with `code`, `hostler status --json` prints `status` (and fails without one) and `hostler check` ends with `checked`. */
 async function orders(name, code, status, checked = 0) {
   const bin = join(folder, name);
   const log = join(bin, 'log');
   await mkdir(bin);
   const commands = {
-    hostler: `case $1 in upgrade) exit ${code};; check) exit ${checked};; status) echo '${status}';; esac`,
+    hostler: `case $1 in upgrade) exit ${code};; check) exit ${checked};; status) [ -n '${status}' ] && echo '${status}';; esac`,
     'deb-systemd-invoke': `echo "$*" >> '${log}'`,
     'deb-systemd-helper': '',
     systemctl: '',
@@ -31,9 +31,11 @@ async function orders(name, code, status, checked = 0) {
   return { invoked: existsSync(log) ? await readFile(log, 'utf8') : '', said: ran.stderr };
 }
 
-test('an update restarts the service only if an upgrade is not possible, and never ends a pause', async () => {
+test('an update restarts the service only if the old version does not answer', async () => {
   assert.deepEqual(await orders('upgraded', 0, ''), { invoked: '', said: '' });
-  assert.equal((await orders('failed', 1, '{ "pools": [{ "paused": false }] }')).invoked, 'restart hostler.service\n');
+  const failed = await orders('failed', 1, '{ "pools": [{ "paused": false }] }');
+  assert.equal(failed.invoked, '', 'the workers of the old version serve');
+  assert.match(failed.said, /the upgrade has failed .*, so the old version goes on/);
   assert.equal((await orders('mute', 1, '')).invoked, 'restart hostler.service\n');
   const paused = await orders('paused', 1, '{ "pools": [{ "paused": true }] }');
   assert.equal(paused.invoked, '');
