@@ -49,6 +49,9 @@ pub struct Tls {
     ///
     /// It does not redirect a request if a trusted proxy says in `X-Forwarded-Proto` that the client has used
     /// `https`, or in `Forwarded` if that is `server.client_ip_header`.
+    ///
+    /// Nor does it redirect a challenge for a certificate, such as `/.well-known/acme-challenge/x`, if the `match` of
+    /// its route names this folder: the authority may get no connection with TLS.
     pub redirect_http: bool,
     /// The port in the URLs of `redirect_http`. Set it if clients reach `listen` by another port.
     #[schemars(with = "Count<1, 65535>", extend("x-default" = "the port of the first `listen`"))]

@@ -264,6 +264,11 @@ impl Gateway {
         }
     }
 
+    /// The pattern of the route that takes the request.
+    pub fn pattern(&self, exchange: &Exchange) -> Option<Arc<str>> {
+        Some(self.undisputed_route(exchange).ok()??.pattern.clone())
+    }
+
     /// Why a request that matches no route is refused.
     fn unrouted(&self, exchange: &mut Exchange) -> Refusal {
         self.registrar.load().as_ref().map_or(Refusal::NoRoute, |rules| rules.unrouted.refusal(exchange))

@@ -2,10 +2,13 @@
 
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine};
 use hostler_engine::exchange::{Edit, Exchange, Scheme};
-use hostler_engine::gateway::Refusal;
+use hostler_engine::gateway::{Gateway, Refusal};
 use hostler_wire::{ResponseHead, Whole, split_host};
 
 use super::Settings;
+
+/// Where an authority looks for what proves that a host is ours (RFC 8555 section 8.3).
+const CHALLENGES: &str = "/.well-known/acme-challenge/";
 
 impl Settings {
     /// The redirect to HTTPS, if the request needs one, or why there is none. Called before the route is looked up.
@@ -24,6 +27,16 @@ impl Settings {
         let port = self.https.redirect_to.filter(|_| !exchange.is_secure())?;
         Some(redirect(exchange, port))
     }
+}
+
+/// Whether the request is a challenge, and a route of its own takes it. The authority may be unable to follow a redirect to HTTPS: it has no client
+/// certificate (`client_ca`), and there may be no certificate for the host yet (`strict_sni`). Only a plain token counts: of another path, an app
+/// could read more than the route does.
+pub(super) fn is_challenge(exchange: &Exchange, gateway: &Gateway) -> bool {
+    let token = exchange.path().strip_prefix(CHALLENGES.as_bytes()).unwrap_or_default();
+    let is_plain = token.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let has_route = || gateway.pattern(exchange).is_some_and(|pattern| pattern.contains(CHALLENGES));
+    !token.is_empty() && is_plain && has_route()
 }
 
 /// Sets the fields of RFC 9440. Fields with these names from the client are removed.

@@ -8,6 +8,7 @@ use hostler_wire::Whole;
 
 use super::admission::encoders_of;
 use super::deliver::{Delivered, deliver, deliver_whole};
+use super::https::is_challenge;
 use super::refuse::{deliver_fallback, refuse};
 use super::response_body::{AnswerOrigin, ResponseBody};
 use super::settings::Settings;
@@ -84,6 +85,7 @@ impl Shard {
 
 impl Settings {
     /// The answer, if the request needs no route: to a health check, or a redirect to HTTPS. The health check of a balancer gets no redirect, because balancers do not follow it.
+    /// Nor does a challenge for a certificate.
     fn answer_early(&self, exchange: &mut Exchange, gateway: &Gateway) -> Option<Result<Whole, Refusal>> {
         if let Some(path) = &self.health_path
             && let Some(probe) = asked(path.as_bytes(), exchange)
@@ -92,6 +94,9 @@ impl Settings {
             return Some(Ok(gateway.health.answer(&probe)));
         }
         let elsewhere = self.insist_on_https(exchange)?;
+        if is_challenge(exchange, gateway) {
+            return None;
+        }
         Some(gateway.health_check(exchange).map_or(elsewhere, Ok))
     }
 }

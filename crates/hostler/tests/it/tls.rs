@@ -264,6 +264,42 @@ async fn a_redirect_to_https_uses_the_public_port() {
 }
 
 #[tokio::test]
+async fn a_challenge_with_a_route_of_its_own_is_not_redirected_to_https() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let config = format!(
+        "{ONE}
+        redirect_http = true
+        [[routes]]
+        match = 'a.test/.well-known/acme-challenge/*'
+        static = {{ dir = 'acme' }}
+        rewrite = {{ strip_prefix = '/.well-known/acme-challenge' }}
+        [[routes]]
+        match = '*'
+        pool = 'app'"
+    );
+    let plan = secured(&trust, &config);
+    std::fs::create_dir(plan.folder().join("acme")).unwrap();
+    std::fs::write(plan.folder().join("acme/to-Ken_1"), "proof").unwrap();
+    let site = plan.with("app", &app).start().await;
+    for (host, path, status) in [
+        ("a.test", "to-Ken_1", 200),
+        ("a.test", "none", 404),
+        ("a.test", "", 308),
+        // An app could read another path in these than the route does.
+        ("a.test", "x/../to-Ken_1", 308),
+        ("a.test", "to%2DKen_1", 308),
+        ("a.test", "../../", 308),
+        // The route is for the other host.
+        ("b.test", "to-Ken_1", 308),
+    ] {
+        let target = format!("/.well-known/acme-challenge/{path}");
+        let answer = site.send(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        answer.assert_status(status);
+    }
+    assert_eq!(app.requests().len(), 0);
+}
+
+#[tokio::test]
 async fn http2_is_negotiated_if_both_sides_support_it() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
