@@ -66,7 +66,8 @@ pub(super) fn choose(settings: &WorkerSettings, runtime: &Path) -> CacheChoice {
             CacheChoice { folder: Some(folder), moves_with_app, ..CacheChoice::default() }
         }
         Err(why) => {
-            let instead = || make_safe(&runtime.join("compile-cache").join(app_name(&settings.cwd))).ok();
+            // The folders above `runtime` do not matter: workers run code from there anyway. Every user can write to an `emptyDir` of Kubernetes.
+            let instead = || make(&runtime.join("compile-cache").join(app_name(&settings.cwd))).ok();
             let folder = is_default.then(instead).flatten();
             CacheChoice { folder, complaint: Some(why), ..CacheChoice::default() }
         }
@@ -130,11 +131,15 @@ fn make_writable(folder: &Path) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Makes the folder with mode 0700 if it is missing, and checks that no other user can change what is in it.
-fn make_safe(folder: &Path) -> Result<PathBuf, String> {
+/// Makes the folder with mode 0700 if it is missing.
+fn make(folder: &Path) -> Result<PathBuf, String> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| explain(folder, &error))?;
-    let path = folder.canonicalize().map_err(|error| explain(folder, &error))?;
+    made.and_then(|()| folder.canonicalize()).map_err(|error| explain(folder, &error))
+}
+
+/// Makes the folder, and checks that no other user can change what is in it.
+fn make_safe(folder: &Path) -> Result<PathBuf, String> {
+    let path = make(folder)?;
     let ours = rustix::process::geteuid().as_raw();
     for (level, above) in path.ancestors().enumerate() {
         let facts = above.metadata().map_err(|error| explain(above, &error))?;

@@ -83,6 +83,17 @@ fn without_a_usable_folder_of_the_user_the_cache_lives_as_long_as_hostler() {
 }
 
 #[test]
+fn the_private_folder_of_hostler_may_be_in_one_that_every_user_can_change() {
+    // As an `emptyDir` of Kubernetes.
+    let parent = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(parent.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let runtime = parent.path().join("hostler-1");
+    std::fs::create_dir(&runtime).unwrap();
+    let choice = choose(&settings(&[], CompileCache::Auto, Path::new("/srv/app")), &runtime);
+    assert_eq!(mode(&choice.folder.unwrap()), 0o700);
+}
+
+#[test]
 fn a_folder_that_other_users_can_change_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
