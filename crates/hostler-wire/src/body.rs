@@ -112,15 +112,6 @@ pub enum BodyReader {
     UntilClose(bool),
 }
 
-/// What was taken from the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
-    /// How many bytes of the input were used.
-    pub used: usize,
-    /// The body is complete. The rest of the input does not belong to it.
-    pub ended: bool,
-}
-
 impl BodyReader {
     /// The reader of a body with this length.
     pub fn new(length: BodyLength) -> Self {
@@ -139,8 +130,9 @@ impl BodyReader {
         }
     }
 
-    /// Appends the bytes of the body in `input` to `into`. Errors: the body breaks the chunked coding.
-    pub fn take(&mut self, input: &[u8], into: &mut Vec<u8>) -> Result<Taken, ChunkedError> {
+    /// Appends the bytes of the body in `input` to `into`. Returns how many bytes of `input` were used: the rest follows the body. Errors:
+    /// the body breaks the chunked coding.
+    pub fn take(&mut self, input: &[u8], into: &mut Vec<u8>) -> Result<usize, ChunkedError> {
         let mut used = 0;
         match self {
             Self::Length(left) => {
@@ -164,7 +156,7 @@ impl BodyReader {
                 }
             }
         }
-        Ok(Taken { used, ended: self.has_ended() })
+        Ok(used)
     }
 
     /// The connection has ended. Returns `true` if the body may end there, `false` if it was cut off.

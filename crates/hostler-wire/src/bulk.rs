@@ -45,8 +45,8 @@ impl Bulk {
                 Ok(bytes)
             }
             _ => ready!(read_some(stream, cx, max, |bytes| {
-                let taken = body.take(bytes, into)?;
-                rest.extend_from_slice(&bytes[taken.used..]);
+                let used = body.take(bytes, into)?;
+                rest.extend_from_slice(&bytes[used..]);
                 Ok(bytes.len())
             }))?,
         };

@@ -289,8 +289,8 @@ impl MemberConnection {
         max: usize,
     ) -> Poll<Result<bool, CallError>> {
         let before = into.len();
-        let taken = self.body.take(&self.inbox[self.taken..], into)?;
-        self.take(taken.used);
+        let used = self.body.take(&self.inbox[self.taken..], into)?;
+        self.take(used);
         while !self.body.has_ended() && into.len() == before {
             let places = (&mut *into, &mut self.inbox);
             let read = ready!(self.bulk.poll_read(&mut self.stream, cx, &mut self.body, places, max))??;

@@ -29,7 +29,7 @@ pub mod websocket;
 mod whole;
 pub mod write;
 
-pub use body::{BodyLength, BodyReader, FramingError, Taken, request_body, response_body};
+pub use body::{BodyLength, BodyReader, FramingError, request_body, response_body};
 pub use bulk::Bulk;
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;

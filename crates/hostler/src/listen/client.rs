@@ -358,9 +358,9 @@ impl Downstream for Http1Client {
             // Bytes that were read ahead come first.
             let unread = &self.inbox[self.taken..];
             if !unread.is_empty() {
-                let taken =
+                let used =
                     self.body.take(&unread[..unread.len().min(max)], into).map_err(BodyError::Malformed)?;
-                self.take(taken.used);
+                self.take(used);
                 continue;
             }
             let places = (&mut *into, &mut self.inbox);

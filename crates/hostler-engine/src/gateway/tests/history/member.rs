@@ -265,12 +265,12 @@ impl Connection {
     /// Reads the body of a request, and compares it with what the client has sent. False: it does not come whole.
     async fn take_body(&mut self, body: &mut IncomingRequest, ask: &Ask) -> bool {
         loop {
-            let Ok(taken) = body.reader.take(&self.inbox, &mut body.bytes) else {
+            let Ok(used) = body.reader.take(&self.inbox, &mut body.bytes) else {
                 self.broken(format!("the body of request {} breaks the chunked coding", ask.id));
                 return false;
             };
-            self.inbox.drain(..taken.used);
-            if taken.ended {
+            self.inbox.drain(..used);
+            if body.reader.has_ended() {
                 break;
             }
             if !self.read().await {
