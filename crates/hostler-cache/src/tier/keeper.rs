@@ -102,7 +102,7 @@ async fn look<H: Send + Sync + 'static>(
     let server = &shared.servers[index];
     let before = Instant::now();
     // This also proves that the server can be used again: it must answer within the time that a request would wait.
-    let seen = match server.ask(Op::Look(name), server.timeout()).await? {
+    let seen = match server.ask(Op::Look(name), shared.settings.timeout).await? {
         Reply::ItemSeen(seen) => Some(seen),
         _ => None,
     };

@@ -60,11 +60,8 @@ impl<H: Send + Sync + 'static> Tier<H> {
         tell: impl Fn(Notice<'_>) + Send + Sync + 'static,
     ) -> Self {
         let tell: Arc<server::NoticeCallback> = Arc::new(tell);
-        let servers: Box<[_]> = settings
-            .servers
-            .iter()
-            .map(|name| MemcachedServer::new(name, settings.timeout, tell.clone()))
-            .collect();
+        let servers: Box<[_]> =
+            settings.servers.iter().map(|name| MemcachedServer::new(name, tell.clone())).collect();
         let (queues, writes): (Vec<_>, Vec<_>) = servers.iter().map(|_| WriteQueue::new()).unzip();
         let ring = Ring::new(&settings.servers);
         let (queues, log) = (queues.into(), Mutex::new(PurgeLog::new(servers.len())));

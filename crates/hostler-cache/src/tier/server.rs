@@ -37,7 +37,6 @@ pub struct Notice<'a> {
 
 pub(super) struct MemcachedServer {
     name: Box<str>,
-    timeout: Duration,
     tell: Arc<NoticeCallback>,
     /// With the thread that last used each connection: a connection belongs to a runtime, and use from another runtime
     /// costs one more wake-up.
@@ -162,10 +161,9 @@ pub struct ServerStatus {
 }
 
 impl MemcachedServer {
-    pub fn new(name: &str, timeout: Duration, tell: Arc<NoticeCallback>) -> Self {
+    pub fn new(name: &str, tell: Arc<NoticeCallback>) -> Self {
         Self {
             name: name.into(),
-            timeout,
             tell,
             idle: Mutex::default(),
             room: Semaphore::new(CONNECTIONS),
@@ -182,10 +180,6 @@ impl MemcachedServer {
     /// Whether it can be used.
     pub fn is_here(&self) -> bool {
         self.is_here.load(Ordering::Relaxed)
-    }
-
-    pub fn timeout(&self) -> Duration {
-        self.timeout
     }
 
     /// Tells the keeper of this server to look after it now.
@@ -401,7 +395,7 @@ mod tests {
     async fn idle_connections_of_other_threads_count_against_the_limit() {
         let Some(memcached) = memcached().await else { return };
         let address = memcached.address().to_string();
-        let server = Arc::new(MemcachedServer::new(&address, TIME_LIMIT, Arc::new(|_: Notice<'_>| ())));
+        let server = Arc::new(MemcachedServer::new(&address, Arc::new(|_: Notice<'_>| ())));
         burst(&server, CONNECTIONS / 2).await;
         let shared = server.clone();
         // This thread drives its connections meanwhile.
@@ -418,8 +412,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_has_read_a_large_value_is_closed_after_a_while() {
         let Some(memcached) = memcached().await else { return };
-        let server =
-            MemcachedServer::new(&memcached.address().to_string(), TIME_LIMIT, Arc::new(|_: Notice<'_>| ()));
+        let server = MemcachedServer::new(&memcached.address().to_string(), Arc::new(|_: Notice<'_>| ()));
         for size in [10, 500_000, 10] {
             let value = vec![7_u8; size];
             let set = Set { value: &value, mark: 0, seconds: 0 };
