@@ -148,20 +148,14 @@ fn begin(
     }
     match MemberStream::begin(permit, head, upload.is_some()) {
         Ok(stream) => {
-            let of_grpc;
             let mut stream = Box::new(stream);
             if matches!(exchange.body, Body::Streaming) {
                 stream.keep_body();
             }
+            let mut call = Call::on_stream(exchange, lease, stream, upload, settings, thread);
             // A server of gRPC ends a call that is cancelled, so its slot need not stay taken until then.
-            let settings = match is_grpc(&exchange.head.fields) {
-                true => {
-                    of_grpc = CallSettings { hangs_up_at_once: true, ..settings.clone() };
-                    &of_grpc
-                }
-                false => settings,
-            };
-            Ok(CallBox::new(Call::on_stream(exchange, lease, stream, upload, settings, thread)))
+            call.settings.hangs_up_at_once |= is_grpc(&exchange.head.fields);
+            Ok(CallBox::new(call))
         }
         Err(error) => Err(Box::new((Failure::Unprocessed(error.to_string()), Some(lease)))),
     }
