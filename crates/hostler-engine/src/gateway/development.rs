@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hostler_wire::{ResponseHead, Whole, media_type, tokens};
+use hostler_wire::{Name, ResponseHead, Whole, media_type, tokens};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 /// How long a page waits for a restart. Then it goes to the workers that there are.
 const RESTART_LIMIT: Duration = Duration::from_secs(15);
 /// A request with this field comes from the script of the page. The field of the answer is the current state.
-const FIELD: &[u8] = b"Hostler-Development";
+const FIELD: &str = "Hostler-Development";
 
 /// Whether the newest code serves.
 #[derive(Clone, Default)]
@@ -46,7 +46,7 @@ impl DevelopmentPages {
         if pool != self.pool || exchange.head.method() != b"GET" {
             return None;
         }
-        if values(exchange, FIELD).next().is_some() {
+        if exchange.head.fields.get(FIELD).is_some() {
             // It comes twice a second, so it has no line in the log.
             exchange.is_health_check = true;
             return Some(told(&self.state.borrow()));
@@ -73,7 +73,7 @@ fn told(state: &DevelopmentState) -> Whole {
         DevelopmentState::Restarting => "restarting".to_owned(),
         DevelopmentState::Broken { number, .. } => format!("broken {number}"),
     };
-    head.fields.add(FIELD, value.as_bytes());
+    head.fields.add(FIELD.as_bytes(), value.as_bytes());
     head.fields.add(b"Cache-Control", b"no-store");
     Whole::new(head, Vec::new())
 }
@@ -81,18 +81,15 @@ fn told(state: &DevelopmentState) -> Whole {
 /// Whether a browser asks for a page. `Sec-Fetch-Mode` says it, but browsers send that field only over TLS and to the own machine. Otherwise
 /// `Accept` names HTML: scripts and programs accept everything (`*/*`).
 fn is_navigation(exchange: &Exchange) -> bool {
-    let mut mode = values(exchange, b"Sec-Fetch-Mode").peekable();
+    let fields = &exchange.head.fields;
+    let mut mode = fields.values("Sec-Fetch-Mode").peekable();
     if mode.peek().is_some() {
         return mode.any(|mode| mode.eq_ignore_ascii_case(b"navigate"));
     }
-    values(exchange, b"Accept")
+    fields
+        .all(Name::Accept)
         .flat_map(tokens)
         .any(|range| media_type(range).eq_ignore_ascii_case(b"text/html"))
-}
-
-fn values<'a>(exchange: &'a Exchange, name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let fields = exchange.head.fields.iter();
-    fields.filter(move |(_, field, _)| field.eq_ignore_ascii_case(name)).map(|(_, _, value)| value)
 }
 
 #[cfg(test)]
