@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::claim::{LongLived, MemberId};
+use super::claim::LongLived;
 use super::member::Member;
 use super::shared::PoolInner;
 
@@ -18,11 +18,6 @@ pub struct TunnelGuard<E> {
 impl<E> TunnelGuard<E> {
     pub(super) fn new(shared: Arc<PoolInner<E>>, member: Arc<Member<E>>) -> Self {
         Self { shared, member }
-    }
-
-    /// The member's number.
-    pub fn member(&self) -> MemberId {
-        self.member.id
     }
 
     /// Waits until the tunnel is to end: the member leaves, or all tunnels of the pool are dismissed. Ready at once if
