@@ -45,8 +45,9 @@ pub enum Chunk<'a> {
     End,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ChunkState {
+    #[default]
     SizeStart,
     Size {
         digits: u8,
@@ -67,25 +68,13 @@ enum ChunkState {
 }
 
 /// Decodes one body. Call [`step`](Self::step) until it returns `Chunk::End`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ChunkedDecoder {
     state: ChunkState,
     remaining: u64,
     extensions: usize,
     trailer_bytes: Vec<u8>,
     trailers: Fields,
-}
-
-impl Default for ChunkedDecoder {
-    fn default() -> Self {
-        Self {
-            state: ChunkState::SizeStart,
-            remaining: 0,
-            extensions: 0,
-            trailer_bytes: Vec::new(),
-            trailers: Fields::default(),
-        }
-    }
 }
 
 impl ChunkedDecoder {
