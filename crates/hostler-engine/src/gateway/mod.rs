@@ -337,19 +337,15 @@ impl Gateway {
 /// Notes what the route changes, and refuses the request if it is over a rate limit.
 async fn begin<D: Downstream>(route: &Route, exchange: &mut Exchange, client: &mut D) -> Result<(), Refusal> {
     route.changes.begin(exchange)?;
-    let admitted = rate_limit::admit(&route.limits, exchange);
-    if let Err(refusal) = &admitted {
-        match &route.target {
-            Target::Pool(target) => account::open(target, exchange),
-            Target::Native(native) => native::explain(native, exchange, refusal, refusal),
-            _ => {}
-        }
+    let Err(refusal) = rate_limit::admit(&route.limits, exchange) else { return Ok(()) };
+    match &route.target {
+        Target::Pool(target) => account::open(target, exchange),
+        Target::Native(native) => native::explain(native, exchange, &refusal, &refusal),
+        _ => {}
     }
-    if admitted.is_err() {
-        // Boxed, because few requests need it.
-        Box::pin(early::discard_arrived(client, exchange)).await;
-    }
-    admitted
+    // Boxed, because few requests need it.
+    Box::pin(early::discard_arrived(client, exchange)).await;
+    Err(refusal)
 }
 
 /// Checks a request that goes to a pool. Returns the answer if the request must not go further.
