@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::directives::{Scope, Seconds};
-use super::lifetime::{Lifetime, Word, has_validator, initial_age};
+use super::lifetime::{Lifetime, has_validator, initial_age};
 use super::response_directives::{ResponseDirectives, may_be_kept};
 use super::{CachingRules, Method, NotStored, RequestDirectives};
 use crate::{Head, Moment};
@@ -64,7 +64,7 @@ impl Freshness {
         let directives = ResponseDirectives::of(rules, status, answer);
         may_be_kept(rules, request_directives, status, answer, &directives)?;
         let initial_age = initial_age(answer, requested, received);
-        let Lifetime { seconds, word } =
+        let Lifetime { seconds, from_arrival } =
             Lifetime::of(rules, status, answer, &directives, received).ok_or(NotStored::Lifetime)?;
         let cache_control = &directives.cache_control;
         let no_cache = cache_control.no_cache == Scope::Whole;
@@ -76,7 +76,7 @@ impl Freshness {
             received,
             initial_age,
             lifetime: seconds,
-            from_arrival: matches!(word, Word::Route),
+            from_arrival,
             stale_while_revalidate: stale(cache_control.stale_while_revalidate, rules.stale_while_revalidate),
             stale_if_error: stale(cache_control.stale_if_error, rules.stale_if_error),
             no_cache,

@@ -10,13 +10,8 @@ use crate::{Head, Moment};
 /// How long a response is fresh.
 pub(super) struct Lifetime {
     pub seconds: u32,
-    pub word: Word,
-}
-
-/// What set the lifetime.
-pub(super) enum Word {
-    Answer,
-    Route,
+    /// It counts from the arrival: the route has set it.
+    pub from_arrival: bool,
 }
 
 impl Lifetime {
@@ -28,11 +23,9 @@ impl Lifetime {
         directives: &ResponseDirectives,
         received: Moment,
     ) -> Option<Self> {
-        let route = || rules.ttl(status).map(|seconds| Self { seconds, word: Word::Route });
-        let own = || {
-            let own = own_lifetime(answer, directives, received)?;
-            Some(Self { seconds: own, word: Word::Answer })
-        };
+        let by_answer = |seconds| Self { seconds, from_arrival: false };
+        let route = || rules.ttl(status).map(|seconds| Self { seconds, from_arrival: true });
+        let own = || own_lifetime(answer, directives, received).map(by_answer);
         let found = match rules.precedence {
             Precedence::Answer => own().or_else(route),
             Precedence::Lifetime | Precedence::Route => route().or_else(own),
@@ -40,8 +33,7 @@ impl Lifetime {
         let found = found.or_else(|| {
             let is_open =
                 rules.heuristics && (is_cacheable_by_default(status) || directives.cache_control.public);
-            let seconds = is_open.then(|| heuristic(answer, received)).flatten()?;
-            Some(Self { seconds, word: Word::Answer })
+            is_open.then(|| heuristic(answer, received)).flatten().map(by_answer)
         })?;
         let most = rules.longest.unwrap_or(u32::MAX);
         Some(Self { seconds: found.seconds.min(most), ..found })
