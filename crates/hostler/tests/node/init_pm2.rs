@@ -249,6 +249,33 @@ async fn a_line_of_a_procfile_for_a_shell_finds_the_programs_of_dependencies() {
     }
 }
 
+/// The command is the program itself, and the package manager would run these first. A migration would be missing without a word.
+#[tokio::test]
+async fn what_a_package_manager_runs_before_a_script_of_pm2_or_a_procfile_is_named() {
+    let scripts = r#""prestart": "node migrate.js", "start": "npm run serve", "preserve": "node seed.js", "serve": "node server.js""#;
+    let package = package(&format!(r#""scripts": {{ {scripts} }}"#));
+    let app = |app: &str| format!("module.exports = {{ apps: [{{ name: 'x', {app} }}] }}");
+    for (name, text) in [
+        ("ecosystem.config.js", app("script: 'npm', args: 'start'")),
+        ("ecosystem.config.js", app("script: 'npm start'")),
+        ("Procfile", "web: npm start\n".to_owned()),
+    ] {
+        let files = [(name, text.as_str()), ("package.json", &package), ("server.js", SERVER)];
+        let (_folder, output) = init(&files, &[]).await;
+        let said = output.assert_exit(0).stdout.clone();
+        for (script, line) in [("prestart", "node migrate.js"), ("preserve", "node seed.js")] {
+            let start = format!("Look at this: The script \"{script}\" no longer runs before each start.");
+            assert!(said.lines().any(|said| said.starts_with(&start) && said.ends_with(line)), "{said}");
+        }
+    }
+    // The package manager stays, and runs them.
+    let files =
+        [("ecosystem.config.js", &app("script: 'npm', args: 'start -- --x'")), ("package.json", &package)];
+    let (_folder, output) = init(&files.map(|(name, text)| (name, text.as_str())), &[]).await;
+    let said = output.assert_exit(0).stdout.clone();
+    assert!(!said.contains("no longer runs"), "{said}");
+}
+
 /// The same as for its `start` script.
 #[tokio::test]
 async fn a_socket_io_app_without_an_adapter_has_one_worker_with_a_procfile_too() {

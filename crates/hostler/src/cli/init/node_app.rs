@@ -2,7 +2,8 @@
 
 use super::found::{FoundKey, FoundPool};
 use super::framework::recognise;
-use super::package::NodePackage;
+use super::package::{DEEPEST, NodePackage};
+use super::script_line::ScriptLine;
 
 /// Files that are servers by custom, the most usual first.
 const SERVER_FILES: [&str; 12] = [
@@ -94,18 +95,34 @@ fn left_out(package: &NodePackage, pool: &mut FoundPool) {
     if pool.command == package.manager.run(script) {
         return;
     }
-    let before = format!("pre{script}");
-    if let Some(text) = package.script(&before) {
-        pool.open.push(format!(
-            "The script \"{before}\" no longer runs before each start. Run it before the first one: {text}"
-        ));
-    }
+    let line = ScriptLine { words: package.manager.run(script), ..ScriptLine::default() };
+    pool.open.extend(scripts_before(package, &line, &pool.command));
     let whole = package.called(script).unwrap_or(text);
     if package.unwrapped(script).is_none() && (whole.contains("&&") || whole.contains(';')) {
         pool.open.push(format!(
             "The command is only the server of the script \"{script}\". Run the rest before each start: {whole}"
         ));
     }
+}
+
+/// What the package manager runs before the scripts of a command line, such as `prestart`, and `command` does not.
+pub(super) fn scripts_before(package: &NodePackage, line: &ScriptLine, command: &[String]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let mut line = line.clone();
+    // Two scripts may call each other.
+    for _ in 0..DEEPEST {
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        let Some(script) = package.script_run_by(&words).filter(|_| line.words != command) else { break };
+        let before = format!("pre{script}");
+        if let Some(text) = package.script(&before) {
+            sentences.push(format!(
+                "The script \"{before}\" no longer runs before each start. Run it before the first one: {text}"
+            ));
+        }
+        let Some(inner) = package.script(script).and_then(ScriptLine::read) else { break };
+        line = inner;
+    }
+    sentences
 }
 
 /// The command, from the scripts, `main`, `bin` or a server file.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::script_line::ScriptLine;
 
 /// How deep `npm run a`, which is `npm run b`, is followed.
-const DEEPEST: usize = 5;
+pub(super) const DEEPEST: usize = 5;
 
 /// Programs that are often in PATH without a package manager.
 const OF_SYSTEM: [&str; 14] = [
@@ -256,17 +256,21 @@ impl NodePackage {
         !self.is_installed() && !program.contains('/') && !OF_SYSTEM.contains(&program)
     }
 
-    /// What a command line runs, without the package manager in between.
-    pub fn follow(&self, mut line: ScriptLine, depth: usize) -> Option<ScriptLine> {
-        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
-        let script = match words[..] {
+    /// The script that a command of the package manager runs. `None` for another command.
+    pub fn script_run_by<'a>(&self, words: &[&'a str]) -> Option<&'a str> {
+        match *words {
             ["bun", "run", file] if self.script(file).is_none() && self.is_there(file) => None,
             ["npm" | "pnpm" | "yarn" | "bun", "run", script] => Some(script),
             ["npm" | "pnpm" | "yarn", "start"] => Some("start"),
             ["pnpm" | "yarn", script] if self.script(script).is_some() => Some(script),
             _ => None,
-        };
-        if let Some(script) = script {
+        }
+    }
+
+    /// What a command line runs, without the package manager in between.
+    pub fn follow(&self, mut line: ScriptLine, depth: usize) -> Option<ScriptLine> {
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        if let Some(script) = self.script_run_by(&words) {
             let inner = self.of_script(script, depth.checked_sub(1)?)?;
             line.env.extend(inner.env);
             return Some(ScriptLine { env: line.env, words: inner.words });

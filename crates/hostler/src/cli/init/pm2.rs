@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::found::{FoundKey, FoundPool};
 use super::node_app;
-use super::package::NodePackage;
+use super::package::{DEEPEST, NodePackage};
 use super::pm2_keys::{self, SCRIPT};
 use super::pm2_serve;
 use super::script_line::ScriptLine;
@@ -190,22 +190,26 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     let is_program_here = interpreter == "none" && is_file && !script.contains('/');
     words.push(if is_program_here { format!("./{script}") } else { script });
     words.extend(list(app, &["args"]));
-    let line = ScriptLine { env: BTreeMap::new(), words };
-    let line = package.and_then(|package| package.follow(line.clone(), 5)).unwrap_or(line);
-    pool.env.extend(line.env);
-    pool.command = line.words;
+    follow(&ScriptLine { env: BTreeMap::new(), words }, package.as_ref(), pool);
     pool.consider_runtime();
+}
+
+/// Makes what a line runs, without the package manager in between, the command of the pool.
+fn follow(line: &ScriptLine, package: Option<&NodePackage>, pool: &mut FoundPool) {
+    let inner = package.and_then(|package| package.follow(line.clone(), DEEPEST));
+    let inner = inner.unwrap_or_else(|| line.clone());
+    pool.env.extend(inner.env);
+    pool.command = inner.words;
+    if let Some(package) = package {
+        pool.open.extend(node_app::scripts_before(package, line, &pool.command));
+    }
 }
 
 /// PM2 gives a script with a space to bash, and ignores `args`.
 fn command_line(line: &str, package: Option<&NodePackage>, pool: &mut FoundPool) {
     let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
     match ScriptLine::read(line).filter(is_alone) {
-        Some(script) => {
-            let script = package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script);
-            pool.env.extend(script.env);
-            pool.command = script.words;
-        }
+        Some(script) => follow(&script, package, pool),
         None => pool.command = ["bash", "-c", line].map(String::from).into(),
     }
     pool.consider_runtime();

@@ -26,13 +26,17 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         pool.found.push("PORT has a fixed value: the app opens no port, because Hostler replaces the address of listen().".into());
     }
     let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
-    let script = ScriptLine::read(&line)
-        .filter(is_alone)
+    let read = ScriptLine::read(&line).filter(is_alone);
+    let script = read
+        .clone()
         .map(|script| package.and_then(|package| package.follow(script.clone(), 5)).unwrap_or(script));
     match script.filter(|script| !package.is_some_and(|package| package.needs_path(script))) {
         Some(script) => {
             pool.env.extend(script.env);
             pool.command = script.words;
+            if let (Some(package), Some(read)) = (package, &read) {
+                pool.open.extend(node_app::scripts_before(package, read, &pool.command));
+            }
         }
         None => {
             pool.found.push("The line needs a shell, or programs of dependencies in PATH.".into());
