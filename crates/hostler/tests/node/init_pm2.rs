@@ -97,6 +97,35 @@ async fn an_ecosystem_file_may_be_json_or_yaml_or_a_module() {
     output.assert_exit(1).assert_complains("has no apps with a script");
 }
 
+/// Next.js sends some Server Actions to itself. With a port of its own, nothing listens there, or PM2 still does.
+#[tokio::test]
+async fn a_port_for_next_js_in_a_file_of_pm2_or_in_a_script_is_left_to_hostler() {
+    let start = |script: &str| {
+        package(&format!(r#""scripts": {{ "start": "{script}" }}, "dependencies": {{ "next": "16" }}"#))
+    };
+    let app = |app: &str| {
+        format!("module.exports = {{ apps: [{{ name: 'x', {app}, env: {{ A: 1, PORT: 3000 }} }}] }}")
+    };
+    let bin = "node_modules/next/dist/bin/next";
+    for (app, expected) in [
+        (app(&format!("script: '{bin}', args: 'start -p 3000 -H 0.0.0.0'")), format!("node {bin} start")),
+        (app("script: 'npm', args: 'start'"), "node_modules/.bin/next start".to_owned()),
+        (app("script: 'npx next start --port=3000'"), "node_modules/.bin/next start".to_owned()),
+        (app("script: '.next/standalone/server.js'"), "node .next/standalone/server.js".to_owned()),
+        (app("script: 'server.js', cwd: '.next/standalone'"), "node server.js".to_owned()),
+    ] {
+        let package = start("next start -p 3000");
+        let files = [("ecosystem.config.js", app.as_str()), ("package.json", &package), (bin, "")];
+        assert_eq!(command(&files).await, format!("{expected} A = \"1\""), "{app}");
+    }
+    // An app with a server of its own may need the port to be known by it.
+    let own = app("script: 'server.js'");
+    let files = [("ecosystem.config.js", own.as_str()), ("server.js", SERVER)];
+    assert_eq!(command(&files).await, "node server.js A = \"1\", PORT = \"3000\"");
+    let package = start("PORT=3000 A=1 next start");
+    assert_eq!(command(&[("package.json", &package)]).await, "node_modules/.bin/next start A = \"1\"");
+}
+
 #[tokio::test]
 async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem_file() {
     let ecosystem =
@@ -222,8 +251,8 @@ async fn the_web_line_of_a_procfile_becomes_a_pool() {
         ],
         expect![[r#"
             [pools.shop]
-            command = "node_modules/.bin/next start -p 3000"
-            env = { A = "b", NODE_ENV = "production", PORT = "3000" }
+            command = "node_modules/.bin/next start"
+            env = { A = "b", NODE_ENV = "production" }
 
             [[routes]]
             match = "*"

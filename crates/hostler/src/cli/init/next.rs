@@ -1,7 +1,7 @@
 //! Recognises a Next.js app: `next start`, the standalone build or exported pages. Runs nothing.
 
-use super::config_text::{ConfigText, TextSetting};
-use super::found::FoundFiles;
+use super::config_text::{ConfigText, TextSetting, joined};
+use super::found::{FoundFiles, FoundPool};
 use super::package::NodePackage;
 use super::recognised::{HASHED, Recognised};
 use super::script_line::ScriptLine;
@@ -87,6 +87,26 @@ fn start(package: &NodePackage, build: &str) -> Recognised {
     let mut found = Recognised::app(what, command, &built);
     found.pool.env = line.env;
     found
+}
+
+/// Next.js sends some Server Actions to itself at its own port. They arrive only at the `PORT` that Hostler chooses.
+pub(super) fn leave_port_to_hostler(pool: &mut FoundPool) {
+    let is_next = |words: &[String]| words[0].rsplit('/').next() == Some("next") && words[1] == "start";
+    let cwd = pool.cwd.as_deref().unwrap_or_default();
+    let is_standalone = |word: &String| {
+        let server = joined(cwd, word);
+        server.ends_with("/server.js") && server.split('/').any(|part| part == "standalone")
+    };
+    let before = pool.command.len();
+    if let Some(at) = pool.command.windows(2).position(is_next) {
+        let options = pool.command.split_off(at + 2);
+        pool.command.extend(without_address(options.into_iter()));
+    } else if !pool.command.iter().any(is_standalone) {
+        return;
+    }
+    if pool.env.remove("PORT").is_some() || pool.command.len() < before {
+        pool.found.push("An address is left out: with a port of its own, Next.js does not reach itself, which some Server Actions need.".into());
+    }
 }
 
 fn without_address(options: impl Iterator<Item = String>) -> Vec<String> {

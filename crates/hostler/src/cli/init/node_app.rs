@@ -2,6 +2,7 @@
 
 use super::found::{FoundKey, FoundPool};
 use super::framework::recognise;
+use super::next;
 use super::package::{DEEPEST, NodePackage};
 use super::script_line::ScriptLine;
 
@@ -36,6 +37,7 @@ pub(super) fn of_package(package: &NodePackage) -> FoundPool {
             start(package, &mut pool);
         } else {
             pool.found.push(format!("The command is what {} runs after its build.", pool.what));
+            next::leave_port_to_hostler(&mut pool);
         }
         left_out(package, &mut pool);
         remark(package, &mut pool);

@@ -9,6 +9,7 @@ use hostler_config::file::Pool;
 use serde_json::Value;
 
 use super::found::{FoundKey, FoundPool};
+use super::next;
 use super::node_app;
 use super::package::{DEEPEST, NodePackage};
 use super::pm2_keys::{self, SCRIPT};
@@ -200,6 +201,7 @@ fn follow(line: &ScriptLine, package: Option<&NodePackage>, pool: &mut FoundPool
     let inner = inner.unwrap_or_else(|| line.clone());
     pool.env.extend(inner.env);
     pool.command = inner.words;
+    next::leave_port_to_hostler(pool);
     if let Some(package) = package {
         pool.open.extend(node_app::scripts_before(package, line, &pool.command));
     }

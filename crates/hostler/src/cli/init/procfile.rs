@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::found::FoundPool;
+use super::next;
 use super::node_app;
 use super::package::NodePackage;
 use super::script_line::ScriptLine;
@@ -23,7 +24,6 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
     let (line, has_port) = without_port(web);
     if has_port {
         pool.env.insert("PORT".into(), PORT.into());
-        pool.found.push("PORT has a fixed value: the app opens no port, because Hostler replaces the address of listen().".into());
     }
     let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
     let read = ScriptLine::read(&line).filter(is_alone);
@@ -34,6 +34,7 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         Some(script) => {
             pool.env.extend(script.env);
             pool.command = script.words;
+            next::leave_port_to_hostler(&mut pool);
             if let (Some(package), Some(read)) = (package, &read) {
                 pool.open.extend(node_app::scripts_before(package, read, &pool.command));
             }
@@ -46,6 +47,9 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         }
     }
     pool.consider_runtime();
+    if has_port && pool.env.contains_key("PORT") {
+        pool.found.push("PORT has a fixed value: the app opens no port, because Hostler replaces the address of listen().".into());
+    }
     if let Some(package) = package {
         node_app::remark(package, &mut pool);
     }
