@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import { eventually } from '@hostler/testkit';
 
-import { makeApp } from '../support/app.mjs';
+import { makeApp, writeInto } from '../support/app.mjs';
 import { readPage } from '../support/page.mjs';
 import { deployUnderRequests, getAs, page, start, streamed } from '../support/site.mjs';
 
@@ -36,3 +36,14 @@ for (const name of ['Express', 'Fastify']) {
     await deployUnderRequests(site, { commands: guide.commands('Deploy'), cwd: app, text });
   });
 }
+
+test('Express behind another proxy: the line of the page gives the address of the client', async (t) => {
+  const guide = readPage('express-fastify');
+  const [line] = /app\.set\('trust proxy', \[.+?\]\)/.exec(readPage('node-apps').text) ?? assert.fail('the page has no such line');
+  const app = await makeApp(guide, ['Make the Express app'], 'express');
+  await writeInto(app, 'behind.js', guide.file('server.js').replace("app.set('trust proxy', 'loopback')", line));
+  const config = guide.file('hostler.toml').replace('server.js', 'behind.js');
+  const site = await start(t, app, config, { file: 'behind.toml', options: { 'server.trusted_proxies': '127.0.0.1,10.0.0.0/8' } });
+  const passed = { ...outside, 'x-forwarded-for': `${outside['x-forwarded-for']}, 10.0.0.5` };
+  assert.deepEqual(await getAs(site, '/about', passed), seen);
+});
