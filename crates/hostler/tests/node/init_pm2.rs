@@ -212,6 +212,36 @@ async fn the_first_app_of_pm2_that_serves_gets_the_requests() {
     assert!(text.contains("If queue serves no HTTP, remove this pool"), "{text}");
 }
 
+/// Such as a cron job: Hostler would run it at once, and again after each end.
+#[tokio::test]
+async fn an_app_of_pm2_that_is_not_started_again_and_serves_nothing_is_left_out_and_named() {
+    let job = "{ name: 'bills', script: 'bills.js', autorestart: false, cron_restart: '0 0 * * *' }";
+    let with = |apps: &str| format!("module.exports = {{ apps: [{apps}] }}");
+    let both = with(&format!("{job}, {{ name: 'web', script: 'server.js' }}"));
+    let files = [("ecosystem.config.js", both.as_str()), ("server.js", SERVER), ("bills.js", "")];
+    let text = keys(&files).await;
+    assert!(text.ends_with("match = \"*\"\npool = \"web\"") && !text.contains("bills"), "{text}");
+    let (_folder, output) = init(&files, &[]).await;
+    let named = "Look at this: The app \"bills\" of ecosystem.config.js is not in this file";
+    assert!(output.assert_exit(0).stdout.contains(named), "{output:?}");
+    // It may be a server all the same.
+    for app in [
+        job.to_owned(),
+        format!(
+            "{{ name: 'web', script: 'server.js' }}, {}",
+            job.replace("bills.js'", "bills.js', port: 4000")
+        ),
+    ] {
+        let files = [
+            ("ecosystem.config.js", &with(&app)),
+            ("server.js", &SERVER.to_owned()),
+            ("bills.js", &String::new()),
+        ];
+        let text = keys(&files.map(|(name, text)| (name, text.as_str()))).await;
+        assert!(text.contains("[pools.bills]"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn each_key_of_pm2_without_a_counterpart_is_named() {
     let app = "name: 'x', script: 'server.ts', env_staging: { A: 1 }, namespace: 'n', ignore_watch: ['x'], treekill: false";

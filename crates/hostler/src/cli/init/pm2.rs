@@ -48,7 +48,13 @@ impl Pm2Context<'_> {
 
 /// One pool for each app. The first one that seems to serve HTTP gets the requests without a route of their own.
 pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> {
-    let apps: Vec<&Value> = apps.iter().filter(|app| script(app).is_some()).collect();
+    let is_server = |app: &&Value| seems_to_serve(app) || is_started_again(app);
+    let apps = apps.iter().filter(|app| script(app).is_some());
+    let (apps, jobs) = match apps.partition::<Vec<_>, _>(is_server) {
+        // The only ones: the operator knows more of them.
+        (servers, jobs) if servers.is_empty() => (jobs, Vec::new()),
+        parts => parts,
+    };
     let main = apps.iter().position(|app| seems_to_serve(app)).unwrap_or_default();
     let pools = apps.into_iter().enumerate().filter_map(|(index, app)| {
         let mut pool = pool(app, context)?;
@@ -61,7 +67,21 @@ pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> 
         }
         Some(pool)
     });
-    pools.collect()
+    let mut pools: Vec<_> = pools.collect();
+    if let Some(main) = pools.get_mut(main) {
+        main.open.extend(jobs.into_iter().map(|job| {
+            format!(
+                "The app \"{}\" of {} is not in this file: its autorestart is false, and Hostler would start it again and again. Give it a service or a cron job of its own.",
+                name(job),
+                context.file
+            )
+        }));
+    }
+    pools
+}
+
+fn is_started_again(app: &Value) -> bool {
+    app.get("autorestart") != Some(&Value::Bool(false))
 }
 
 /// A program without HTTP has no PORT, and needs no cluster.
@@ -76,10 +96,15 @@ fn script(app: &Value) -> Option<String> {
     SCRIPT.iter().find_map(|key| text(app, key))
 }
 
+fn name(app: &Value) -> String {
+    let script = script(app).unwrap_or_default();
+    let base = script.rsplit('/').next().unwrap_or_default();
+    text(app, "name").unwrap_or_else(|| base.split('.').next().unwrap_or("app").to_owned())
+}
+
 fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {
     let script = script(app)?;
-    let base = script.rsplit('/').next().unwrap_or_default();
-    let name = text(app, "name").unwrap_or_else(|| base.split('.').next().unwrap_or("app").to_owned());
+    let name = name(app);
     let mut pool = FoundPool {
         what: format!("the app \"{name}\" of {}", context.file),
         name,
@@ -101,7 +126,7 @@ fn pool(app: &Value, context: &Pm2Context<'_>) -> Option<FoundPool> {
     processes(app, context, &mut pool);
     limits(app, &mut pool);
     pool.open.extend(pm2_keys::without_counterpart(app));
-    if app.get("autorestart") == Some(&Value::Bool(false)) {
+    if !is_started_again(app) {
         pool.open.push(
             "autorestart is false: if this program does not listen for HTTP, give it a service of its own."
                 .into(),
