@@ -210,6 +210,13 @@ async fn the_first_app_of_pm2_that_serves_gets_the_requests() {
     assert!(text.contains("match = \"*\"\npool = \"web\"\n"), "{text}");
     assert!(text.contains("match = \"queue.localhost/*\"\npool = \"queue\"\n"), "{text}");
     assert!(text.contains("If queue serves no HTTP, remove this pool"), "{text}");
+    // Several instances are a cluster, also without exec_mode.
+    let ecosystem = "module.exports = { apps: [
+        { name: 'queue', script: 'queue.js', instances: 1 }, { name: 'web', script: 'server.js', instances: 'max' },
+    ] }";
+    let files = [("ecosystem.config.js", ecosystem), ("server.js", SERVER), ("queue.js", "")];
+    let text = keys(&files).await;
+    assert!(text.contains("match = \"*\"\npool = \"web\""), "{text}");
 }
 
 /// Such as a cron job: Hostler would run it at once, and again after each end.

@@ -55,7 +55,8 @@ pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> 
         (servers, jobs) if servers.is_empty() => (jobs, Vec::new()),
         parts => parts,
     };
-    let main = apps.iter().position(|app| seems_to_serve(app)).unwrap_or_default();
+    let main = apps.iter().position(|app| seems_to_serve(app));
+    let main = main.or_else(|| apps.iter().position(|app| has_instances(app))).unwrap_or_default();
     let pools = apps.into_iter().enumerate().filter_map(|(index, app)| {
         let mut pool = pool(app, context)?;
         pool.is_further = index != main;
@@ -82,6 +83,11 @@ pub(super) fn pools(apps: &[Value], context: &Pm2Context<'_>) -> Vec<FoundPool> 
 
 fn is_started_again(app: &Value) -> bool {
     app.get("autorestart") != Some(&Value::Bool(false))
+}
+
+/// PM2 runs several instances as a cluster, also without `exec_mode`.
+fn has_instances(app: &Value) -> bool {
+    app.get("instances").and_then(plain).is_some_and(|count| count != "1")
 }
 
 /// A program without HTTP has no PORT, and needs no cluster.
