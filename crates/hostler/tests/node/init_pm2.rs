@@ -161,6 +161,16 @@ async fn options_of_node_have_three_names() {
     }
 }
 
+/// It finds the other one only in the PATH that npx makes.
+#[tokio::test]
+async fn a_program_that_npx_starts_for_pm2_and_that_starts_another_one_stays_behind_npx() {
+    let app = "{ name: 'x', script: 'npx', args: 'dotenv -e .env.production -- next start' }";
+    let ecosystem = format!("module.exports = {{ apps: [{app}] }}");
+    let package = package(r#""dependencies": { "next": "16", "dotenv-cli": "8" }"#);
+    let files = [("ecosystem.config.js", ecosystem.as_str()), ("package.json", package.as_str())];
+    assert_eq!(command(&files).await, "npx dotenv -e .env.production -- next start");
+}
+
 /// PM2 gives a script with a space to bash, and looks for others in the folder of the app.
 #[tokio::test]
 async fn a_script_of_pm2_may_be_a_command_line_or_a_program_of_the_folder() {

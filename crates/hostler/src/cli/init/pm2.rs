@@ -228,7 +228,8 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
 
 /// Makes what a line runs, without the package manager in between, the command of the pool.
 fn follow(line: &ScriptLine, package: Option<&NodePackage>, pool: &mut FoundPool) {
-    let inner = package.and_then(|package| package.follow(line.clone(), DEEPEST));
+    let alone = package.filter(|package| !package.starts_another(line));
+    let inner = alone.and_then(|package| package.follow(line.clone(), DEEPEST));
     let inner = inner.unwrap_or_else(|| line.clone());
     pool.env.extend(inner.env);
     pool.command = inner.words;
