@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hostler_cache::{Entry, FetchMark, Notice, Packing, Purge, Purged, Tick, Tier, TierSettings};
+use hostler_cache::{Entry, FetchMark, Freshness, Notice, Packing, Purge, Purged, Tick, Tier, TierSettings};
 use hostler_wire::ResponseHead;
 use tokio::time::sleep;
 
@@ -11,6 +11,9 @@ use super::{SharedCache, head};
 
 /// How often replaced servers are checked until no request uses them any more.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A response that each request validates is written to memcached at most once in this time.
+const VALIDATED_MS: u64 = 10_000;
 
 impl SharedCache {
     /// Changes the memcached servers; None: uses none. Entries are not copied from old to new servers. The new ones are told the purges that
@@ -77,8 +80,9 @@ impl SharedCache {
         old: &Arc<Entry<ResponseHead>>,
         new: Arc<Entry<ResponseHead>>,
     ) -> bool {
+        let is_for_others = helps_others(old, &new);
         let is_kept = self.memory.exchange(key, old, new);
-        if is_kept {
+        if is_kept && is_for_others {
             self.pass_on(key);
         }
         is_kept
@@ -142,6 +146,16 @@ impl SharedCache {
             tier.put(key, variants);
         }
     }
+}
+
+/// Whether other Hostlers need the validated response. One that is never fresh is validated for each request, and each write to memcached is the
+/// whole body. Other Hostlers validate it themselves, and the item that they find is good enough for that.
+fn helps_others(old: &Entry<ResponseHead>, new: &Entry<ResponseHead>) -> bool {
+    let (before, after) = (old.freshness, new.freshness);
+    let is_fresh = Freshness { stale_while_revalidate: 0, ..after }.is_servable(after.received);
+    let before_now = Freshness { received: after.received, initial_age: after.initial_age, ..before };
+    let is_other = before_now != after || old.vary != new.vary || old.tags != new.tags;
+    is_fresh || is_other || before.received.0 / VALIDATED_MS != after.received.0 / VALIDATED_MS
 }
 
 #[cfg(test)]

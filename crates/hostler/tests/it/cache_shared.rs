@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{LinkFault, Seen, Site, Upstream, eventually, fault_proxy, memcached, upstream};
+use hostler_testkit::{LinkFault, Seen, Site, Upstream, eventually, fault_proxy, memcached, text, upstream};
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered};
 use crate::site;
@@ -181,6 +181,37 @@ async fn an_entry_stale_everywhere_is_fetched_by_one_hostler() {
     let is_new = async || (other.get("/a").await.text() == "2").then_some(());
     eventually("the other to have the new one", is_new).await;
     assert_eq!(mute.targets(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_page_that_each_request_validates_is_not_written_to_memcached_each_time() {
+    let Some(memcached) = memcached().await else { return };
+    let app = upstream().script(|seen: &Seen| match (&*seen.target(), seen.field("if-none-match")) {
+        ("/last", _) => text(tagged("last")),
+        (_, None) => text(answer("Cache-Control: max-age=0\r\nETag: \"1\"\r\n", "hello")),
+        (_, Some(_)) => text("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n"),
+    });
+    let (app, idle) = (app.start().await, upstream().start().await);
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = { request_directives = true }\n";
+    let address = memcached.address();
+    let config = format!("cache.memcached = '{address}'\n{PATIENT}{routes}");
+    let one = site(&config).with("app", &app).start().await;
+    let other = site(&config).with("app", &idle).start().await;
+    for site in [&one, &other] {
+        site.says(&format!("memcached {address}: it answers")).await;
+    }
+    for _ in 0..100 {
+        one.get("/page").await.assert_ok("hello");
+    }
+    // Writes are done in order, so those of the page are done when this one is.
+    one.get("/last").await.assert_ok("rendered");
+    let is_there = async || {
+        (asked(&other, "GET", "/last", "Cache-Control: only-if-cached\r\n").await.status == 200).then_some(())
+    };
+    eventually("the last page in memcached", is_there).await;
+    let (stored, dropped) = (figure(&one, "stored").await, figure(&one, "dropped").await);
+    assert!(stored + dropped < 50, "{stored} stored, {dropped} dropped");
+    assert_eq!(app.targets().len(), 101, "each request has validated it");
 }
 
 #[tokio::test]
