@@ -150,6 +150,24 @@ async fn an_answer_that_is_too_large_removes_the_stale_one_that_it_replaces() {
 }
 
 #[tokio::test]
+async fn an_answer_that_no_other_request_can_get_ends_the_time_of_the_stale_one() {
+    for new in ["Vary: *\r\n", "Vary: X-Request-Id\r\n"] {
+        let stale = "Cache-Control: max-age=0, stale-while-revalidate=600\r\n";
+        let count = AtomicUsize::new(0);
+        let app = upstream().script(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+            0 => text(answer(stale, "old")),
+            _ => text(answer(new, "new")),
+        });
+        let app = app.start().await;
+        let site = with_cache(&app).await;
+        site.get("/").await.assert_ok("old");
+        assert_cache(&site.get("/").await, "hit");
+        let is_new = async || (site.get("/").await.text() == "new").then_some(());
+        eventually("the new one", is_new).await;
+    }
+}
+
+#[tokio::test]
 async fn a_request_whose_answer_must_not_be_stored_refreshes_nothing() {
     let stale = |_: &Seen, _: usize| "Cache-Control: max-age=0, stale-while-revalidate=60\r\n".to_owned();
     let app = upstream().script(numbered(stale)).start().await;

@@ -200,6 +200,7 @@ impl Fetch {
         let lines = HeadLines(&head.fields);
         let Ok(vary) = Vary::of(&lines, &MemberRequestView(exchange), self.side()) else {
             self.caching.tell_of_vary(exchange.log_facts.route.as_deref().unwrap_or_default(), head);
+            self.give_up_refreshed(head.status);
             return None;
         };
         let sent = sent_at(exchange, now);
@@ -227,6 +228,7 @@ impl Fetch {
         // be killed.
         let may_be_cut = call.body_length() == BodyLength::UntilClose && call.is_by_worker();
         if call.is_endless() || may_be_cut {
+            self.give_up_refreshed(head.status);
             return None;
         }
         let kept = Kept::of(&self.caching.rules, head.status, &lines);
@@ -241,6 +243,15 @@ impl Fetch {
         let mut arrival = Arrival::new(&self.caching, &self.key, head, asked, outdated, self.flight.take())?;
         arrival.shared_key = shared_key;
         Some(arrival)
+    }
+
+    /// What a refresh got cannot be stored. The stale response would be served until the end of its time, with a refresh for each request. For
+    /// a client it stays: it replaces an answer that breaks off.
+    fn give_up_refreshed(&self, status: u16) {
+        let is_over = self.is_refresh && !self.asks.authorized && replaces_stored(status);
+        if let Some(stale) = self.stale.as_ref().filter(|_| is_over) {
+            self.caching.shared_cache.remove(&self.key, stale);
+        }
     }
 
     /// No answer came.

@@ -42,6 +42,8 @@ pub(in crate::gateway) struct Fetch {
     pub(super) is_as_stored: bool,
     /// The answer may be stored.
     pub(super) stores: bool,
+    /// No client waits for it: it refreshes the stale response that its client has got.
+    pub(super) is_refresh: bool,
     /// A part of the flight key: the request fields that the last known `Vary` names, with their values. Empty if no `Vary` is known.
     pub(super) selection: Vec<u8>,
     /// The flight that this request leads. Other requests may wait for it. None: the response is for this request alone.
@@ -78,6 +80,7 @@ impl Fetch {
             why,
             is_as_stored,
             stores,
+            is_refresh: false,
             selection: Vec::new(),
             flight: None,
             stale,

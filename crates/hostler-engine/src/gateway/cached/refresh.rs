@@ -30,6 +30,7 @@ pub(super) fn begin(
     // The client has got its answer. What is fetched now is whole.
     let asks = RequestDirectives { conditional: false, ranged: false, ..asks };
     let mut fetch = Fetch::new(caching, exchange, asks, key, Forward::Stale, Some(stale.clone()));
+    fetch.is_refresh = true;
     fetch.select(exchange, &stale.head);
     let Target::Pool(target) = &route.target else { return };
     fetch.is_low = low::is_low(route, target, exchange);
