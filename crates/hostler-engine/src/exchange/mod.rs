@@ -18,6 +18,7 @@ pub mod handshakes;
 mod held_before;
 mod instance;
 mod key_costs;
+mod late_answer;
 mod ledger;
 pub mod log_facts;
 pub mod memory;
@@ -63,6 +64,7 @@ pub use held_before::{HeldBefore, held_again};
 pub use hostler_address::{ClientAddress, Trust};
 pub use instance::Instance;
 pub use key_costs::{FairKeyView, KeyCosts, KeyName, KeyWords};
+pub use late_answer::LateAnswer;
 pub use ledger::{Ledger, LedgerView, RouteAccount};
 pub use log_facts::{Counters, CountersView, LogFacts};
 pub use memory::{MemoryAccount, MemoryBudget, MemoryView, Reservation};
@@ -163,6 +165,8 @@ pub struct Exchange {
     pub is_health_check: bool,
     /// Others wait for the response too, or it will be stored. So it is fetched even if the client leaves.
     pub is_for_others: bool,
+    /// Learns of the response if it comes after the client has got a refusal. Only while a member is asked.
+    pub late_answer: Option<LateAnswer>,
 }
 
 /// The facts of one exchange by a registered route. Other exchanges have none, so they stay small.
@@ -230,6 +234,7 @@ impl Exchange {
             streams: false,
             is_health_check: false,
             is_for_others: false,
+            late_answer: None,
         }
     }
 
@@ -332,6 +337,7 @@ impl Exchange {
         self.streams = false;
         self.is_health_check = false;
         self.is_for_others = false;
+        self.late_answer = None;
         self.to_member.clear();
         self.to_client.clear();
         self.compress = None;

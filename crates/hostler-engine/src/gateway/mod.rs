@@ -167,6 +167,7 @@ impl Gateway {
             Target::Pool(target) => target,
         };
         let at = (&**route, target);
+        exchange.late_answer = cached::late_answer(&self.routes, exchange);
         let answered = match (fetch, &route.kind) {
             // Pinned here, because `await` would move the future, which is large.
             (None, None) => {
@@ -176,6 +177,7 @@ impl Gateway {
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
+        exchange.late_answer = None;
         cached::invalidate(&self.routes, exchange, &answered);
         let answered = answered.and_then(|answer| stream::begin(answer, target, exchange));
         // The order: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.

@@ -18,7 +18,7 @@ use super::marked_down::{MarkedDown, marked_down, marked_down_later};
 use super::read_ahead::ReadAhead;
 use super::upload::Upload;
 use super::{Endpoint, request};
-use crate::exchange::{BodyError, Connections, Downstream, Exchange, OpenStream, clock};
+use crate::exchange::{BodyError, Connections, Downstream, Exchange, LateAnswer, OpenStream, clock};
 
 /// A call to a member. It owns the lease: the slot is free when the call has ended, with the part of it that may go on in the background.
 /// Mostly in a `CallBox`.
@@ -42,6 +42,8 @@ pub struct Call {
     pub(super) live_stream: Option<Box<LiveStream>>,
     /// The first bytes of the body, if [`Self::peek`] has read them.
     ahead: Option<Box<ReadAhead>>,
+    /// As in the exchange.
+    pub(super) late_answer: Option<LateAnswer>,
 }
 
 impl Call {
@@ -101,6 +103,7 @@ impl Call {
             interims: Interims::default(),
             live_stream: None,
             ahead: None,
+            late_answer: exchange.late_answer.clone(),
         }
     }
 

@@ -230,6 +230,9 @@ fn poll_begun(call: &mut Call, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         if call.headed {
             // The member is slow, but it answers: no reason to give it up.
             call.reached();
+            if let Some(tell) = call.late_answer.take() {
+                tell(call.link.head());
+            }
         }
     }
     if call.link.head().status == 101 {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hostler_testkit::{Seen, Step, eventually, text, upstream};
+use hostler_testkit::{Seen, Step, eventually, ok, text, upstream};
 use tokio::time::Instant;
 
 use crate::cache_hits::{answer, asked, assert_cache, numbered, with_cache, with_route};
@@ -165,6 +165,24 @@ async fn an_answer_that_no_other_request_can_get_ends_the_time_of_the_stale_one(
         let is_new = async || (site.get("/").await.text() == "new").then_some(());
         eventually("the new one", is_new).await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_to_a_post_that_comes_after_its_504_makes_the_stored_page_void() {
+    let page = numbered(|_, _| "Cache-Control: max-age=600\r\n".into());
+    let app = upstream().script(move |seen| match seen.method().as_str() {
+        "GET" => page(seen),
+        _ => [vec![Step::Hold], ok("saved")].concat(),
+    });
+    let app = app.start().await;
+    let pool = "pools.app.concurrency = 2\npools.app.request_timeout = '2s'\n";
+    let config = format!("{pool}[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n");
+    let site = site(&config).with("app", &app).start().await;
+    site.get("/page").await.assert_ok("1");
+    site.post("/page", "change").await.assert_refused(504, "answer_timeout");
+    app.release_all();
+    let is_new = async || (site.get("/page").await.text() == "2").then_some(());
+    eventually("the page after the change", is_new).await;
 }
 
 #[tokio::test]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hostler_cache::{Method, invalidated, write_key};
+use hostler_wire::ResponseHead;
 
 use super::request;
 use crate::cache::{Caching, HeadLines};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, LateAnswer};
 use crate::gateway::answer::Answer;
 use crate::gateway::refusal::Refusal;
 use crate::gateway::target::Route;
@@ -33,11 +34,41 @@ pub fn invalidate(
     {
         for caching in of_url(&routes, host, &target) {
             write_key(&caching.query, secure, host, &target, &mut key);
-            match caching.stores {
-                true => caching.shared_cache.forget(&key),
-                false => caching.shared_cache.forget_in_memory(&key),
+            forget(&caching, &key);
+        }
+    }
+}
+
+/// Invalidates the stored responses for the URL of an unsafe method when its response comes after the client has got a refusal, such as a 504. The
+/// member has done then what it was asked for. None if nothing is stored for the URL.
+pub fn late_answer(routes: &ArcSwap<Table<Arc<Route>>>, exchange: &Exchange) -> Option<LateAnswer> {
+    let method = Method::of(exchange.head.method());
+    if method != Method::Unsafe {
+        return None;
+    }
+    let (host, target) = (exchange.host().to_vec(), exchange.head.target().to_vec());
+    // Not the routes: a pool that a reload has removed ends when no request holds them.
+    let stored = of_url(&routes.load(), &host, &target);
+    if stored.is_empty() {
+        return None;
+    }
+    let secure = request::is_secure(exchange);
+    let late_answer: LateAnswer = Arc::new(move |answer: &ResponseHead| {
+        let mut key = Vec::new();
+        for target in invalidated(method, answer.status, &HeadLines(&answer.fields), &host, &target) {
+            for caching in &stored {
+                write_key(&caching.query, secure, &host, &target, &mut key);
+                forget(caching, &key);
             }
         }
+    });
+    Some(late_answer)
+}
+
+fn forget(caching: &Caching, key: &[u8]) {
+    match caching.stores {
+        true => caching.shared_cache.forget(key),
+        false => caching.shared_cache.forget_in_memory(key),
     }
 }
 

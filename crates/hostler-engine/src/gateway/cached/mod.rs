@@ -32,7 +32,7 @@ use crate::exchange::{Downstream, Exchange};
 use lookup::{CacheLookup, find, read_directives, serve};
 
 pub(super) use fetch_state::Fetch;
-pub(super) use invalidation::invalidate;
+pub(super) use invalidation::{invalidate, late_answer};
 
 /// After this many flights whose responses do not fit it, a request fetches for itself.
 const MOST_FLIGHTS: usize = 4;
