@@ -100,7 +100,8 @@ impl AnswerSink for Http1Client {
         framing: Framing,
         closes: bool,
     ) -> OutboxMark {
-        let mark = self.write_head(head, exchange, framing, !closes);
+        let is_misread = !body.is_empty() && may_be_misread(head.status, framing);
+        let mark = self.write_head(head, exchange, framing, !closes && !is_misread);
         if body.len() <= COPIED {
             self.outbox.extend_from_slice(&body);
         } else {

@@ -5,7 +5,7 @@ use hostler_testkit::{Frame, Step, Upstream, eventually, frame_client, text, ups
 use http::Response;
 
 use crate::http2_member::{Asked, Http2Plan, send};
-use crate::{http2_members, in_front_of};
+use crate::{cache_hits, http2_members, in_front_of};
 
 #[tokio::test]
 async fn an_answer_to_head_has_no_body_although_its_fields_give_a_length() {
@@ -90,6 +90,19 @@ async fn no_answer_follows_a_205_that_announces_a_body() {
         client.get(path).await.assert_status(205).assert_says("hi").assert_field("connection", "close");
         client.assert_closed().await;
     }
+}
+
+#[tokio::test]
+async fn no_answer_follows_a_stored_205_that_announces_a_body() {
+    let answer = "HTTP/1.1 205 Reset Content\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nhi";
+    let app = upstream().answers(answer).start().await;
+    let site = cache_hits::with_cache(&app).await;
+    for _ in 0..2 {
+        let mut client = site.connect().await;
+        client.get("/").await.assert_status(205).assert_says("hi").assert_field("connection", "close");
+        client.assert_closed().await;
+    }
+    assert_eq!(app.requests().len(), 1, "the second answer is the stored one");
 }
 
 #[tokio::test]
