@@ -158,9 +158,12 @@ async fn client_address_can_name_another_header() {
     let app = upstream().start().await;
     let config = format!("{TRUSTING}\nserver.client_ip_header = 'CF-Connecting-IP'");
     let site = in_front_of(&app, &config).await;
-    seen_from("127.0.0.2", &site, &app, "CF-Connecting-IP: 81.2.69.160\r\nX-Forwarded-For: 6.6.6.6\r\n")
-        .await;
+    let named = "CF-Connecting-IP: 81.2.69.160\r\nX-Forwarded-For: 6.6.6.6\r\n";
+    let seen = seen_from("127.0.0.2", &site, &app, named).await;
     assert_eq!(site.access("/").await["client"], "81.2.69.160");
+    // The app finds the client there, too.
+    assert_eq!(seen.field("cf-connecting-ip").as_deref(), Some("81.2.69.160"));
+    assert_eq!(seen.field("x-forwarded-for").as_deref(), Some("6.6.6.6, 127.0.0.2"));
 }
 
 #[tokio::test]
