@@ -46,12 +46,13 @@ pub fn late_answer(routes: &ArcSwap<Table<Arc<Route>>>, exchange: &Exchange) -> 
     if method != Method::Unsafe {
         return None;
     }
-    let (host, target) = (exchange.host().to_vec(), exchange.head.target().to_vec());
+    let (host, target) = (exchange.host(), exchange.head.target());
     // Not the routes: a pool that a reload has removed ends when no request holds them.
-    let stored = of_url(&routes.load(), &host, &target);
+    let stored = of_url(&routes.load(), host, target);
     if stored.is_empty() {
         return None;
     }
+    let (host, target) = (host.to_vec(), target.to_vec());
     let secure = request::is_secure(exchange);
     let late_answer: LateAnswer = Arc::new(move |answer: &ResponseHead| {
         let mut key = Vec::new();
