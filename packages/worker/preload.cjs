@@ -1,7 +1,6 @@
-// The preload inside every worker. It replaces the app's own listen() by the socket that Hostler made for it, and
-// implements protocol/README.md. It knows nothing of pools, requests or other workers. It is one file without
-// dependencies, because Hostler's binary contains it. Every Node process between Hostler and the app loads it too, so it
-// does little at load time.
+// The preload inside every worker. It replaces the app's own listen() by the socket that Hostler made for it, and implements
+// protocol/README.md. It knows nothing of pools, requests or other workers. It is one file without dependencies, because Hostler's
+// binary contains it. Every Node process between Hostler and the app loads it too, so it does little at load time.
 'use strict';
 
 const CMD = 'NODE_HOSTLER'; // Node delivers messages with NODE_ as 'internalMessage', so the app never sees them
@@ -56,9 +55,8 @@ function inheritFromAbove() {
 /** The descriptor that Hostler passed, if it is really that socket: a grandchild may have another descriptor with this number. */
 function inheritedSocket() {
   try {
-    // As bigint. After fs.statSync with plain numbers on a socket, Node's realpath reuses that result and no longer
-    // follows links. Then an app that is started as node_modules/.bin/next would not find its own modules (seen in Node
-    // 20).
+    // As bigint. After fs.statSync with plain numbers on a socket, Node's realpath reuses that result and no longer follows
+    // links. Then an app that is started as node_modules/.bin/next would not find its own modules (seen in Node 20).
     const stat = fs.fstatSync(Number(env.HOSTLER_LISTEN_FD), { bigint: true });
     return stat.isSocket() && String(stat.ino) === env.HOSTLER_LISTEN_INODE ? Number(env.HOSTLER_LISTEN_FD) : null;
   } catch {
@@ -179,7 +177,9 @@ function claimListen(server, asked) {
 
   const { nth } = taken;
   const path = nth === 1 ? claimPath : `${claimPath}.${nth}`;
-  const where = nth === 1 && listenFd !== null ? { fd: listenFd } : { path };
+  // A shell that has started this process has the descriptor, too: its socket would stay open when the app closes it.
+  const isShared = quietly(() => fs.readlinkSync(`/proc/${process.ppid}/fd/${listenFd}`)) === `socket:[${env.HOSTLER_LISTEN_INODE}]`;
+  const where = nth === 1 && listenFd !== null && !(isShared && readClaim(1)?.pid === process.pid) ? { fd: listenFd } : { path };
   listenFd = null; // it is closed with the server
   claim = { server, asked, rank, nth, shown: shownAddress(asked), path, where, siblings: 0, isHeld: null, isTold: false, handle: null, relay: null };
   if (held) {

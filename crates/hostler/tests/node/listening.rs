@@ -289,6 +289,27 @@ async fn a_metrics_server_that_listens_first_is_not_the_app_if_the_app_reads_por
     site.stop().await;
 }
 
+#[tokio::test]
+async fn an_app_behind_a_script_that_has_closed_its_server_is_replaced() {
+    // The shell stays, with all descriptors that the worker was started with.
+    let app = "const server = require('http').createServer((req, res) => {
+            if (req.url === '/close') server.close();
+            res.end(String(process.pid));
+        }).listen(3000);
+        setInterval(() => {}, 1000);";
+    let site =
+        behind_a_script("node app.cjs; exit 0", app).option("pools.app.start_timeout=5s").started().await;
+    let old = site.pid_of(1).await.to_string();
+    site.get("/close").await.assert_ok(&old);
+    site.logged("app/1: does not listen any more").await;
+    eventually("its successor answers", async || {
+        let answer = site.get("/").await;
+        (answer.status == 200 && answer.body != old.as_bytes()).then_some(())
+    })
+    .await;
+    site.stop().await;
+}
+
 const ON_PORT: &str =
     "require('http').createServer((req, res) => res.end('served')).listen(process.env.PORT)";
 
