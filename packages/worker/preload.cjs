@@ -253,9 +253,8 @@ function tellOwnPath(server, [first]) {
 }
 
 /**
- * SIGUSR1 opens Node's inspector, through which Hostler asks a hung worker where it hangs. This lets it use any free port,
- * instead of 9229 for the first of several workers. It is not set in NODE_OPTIONS, because child processes inherit that, and a
- * later --inspect there would lose its own port.
+ * SIGUSR1 opens Node's inspector, through which Hostler asks a hung worker where it hangs. This lets it use any free port, instead of 9229 for the first of
+ * several workers. It is not set in NODE_OPTIONS, because child processes inherit that, and a later --inspect there would lose its own port.
  */
 function freeInspectorPort() {
   const options = `${process.execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`.replace(SECRET_INSPECTOR, '');
@@ -825,6 +824,7 @@ function speakOverIpc(onlyStarts) {
   process.disconnect = function () {
     tellListening?.();
     if (process.connected && isEnded(process.channel)) endWithHostler();
+    else tell({ act: 'disconnects' }); // a shell above may have the channel, too, and Hostler then sees no end of it
     return disconnect.call(this);
   };
   if (!onlyStarts) return tellWhenHearing();

@@ -58,11 +58,14 @@ async fn read_messages(stream: UnixStream, news_sender: NewsSender) {
     let message_sender = MessageSender(answers);
     loop {
         tokio::select! {
-            line = lines.next() => match line {
+            line = lines.next() => match line.map(|line| FromWorker::parse(&line)) {
                 None => break,
-                Some(line) => if let Some(message) = FromWorker::parse(&line) {
+                // The connection stays open: other processes may have the same end of it.
+                Some(Some(FromWorker::Disconnects)) => outgoing.close(),
+                Some(Some(message)) => {
                     news_sender.send(WorkerNews::Said { message, message_sender: message_sender.clone() }).await;
-                },
+                }
+                Some(None) => {}
             },
             Some(message) = outgoing.recv() => {
                 if writer.write_all(&message.line()).await.is_err() {

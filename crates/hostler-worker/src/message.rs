@@ -19,6 +19,8 @@ pub(super) enum FromWorker {
     Closed { pid: u32 },
     /// The app listens for messages, so a stop can begin with `"shutdown"`.
     Hears,
+    /// The process reads no more messages of this connection. Another process, such as a shell, may keep the connection open.
+    Disconnects,
     /// A warning for the operator.
     Warning { text: String, unused: bool },
     /// Information for the operator.
@@ -119,6 +121,7 @@ enum Act {
         pid: u32,
     },
     Hears,
+    Disconnects,
     Warning {
         text: String,
         #[serde(default)]
@@ -157,6 +160,7 @@ impl FromWorker {
             Act::Listening(claim) => Self::Listening(claim),
             Act::Closed { pid } => Self::Closed { pid },
             Act::Hears => Self::Hears,
+            Act::Disconnects => Self::Disconnects,
             Act::Warning { text, unused } => Self::Warning { text, unused },
             Act::Note { text, unused } => Self::Note { text, unused },
             Act::Report { active, idle, heap, gc } => {
@@ -268,6 +272,7 @@ mod tests {
                 })),
                 "closed" => Some(FromWorker::Closed { pid: 4711 }),
                 "hears" => Some(FromWorker::Hears),
+                "disconnects" => Some(FromWorker::Disconnects),
                 "warning" => Some(FromWorker::Warning {
                     text: message["text"].as_str().expect("a warning has a text").to_owned(),
                     unused: true,
@@ -297,7 +302,7 @@ mod tests {
             };
             assert_eq!(FromWorker::parse(message.to_string().as_bytes()), expected, "{name}");
         }
-        assert_eq!(examples.len(), 16);
+        assert_eq!(examples.len(), 17);
     }
 
     #[test]

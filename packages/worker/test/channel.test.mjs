@@ -102,6 +102,7 @@ for (const { position, via, command } of positions) {
     await worker.printed(/disconnected/);
     const { body } = await worker.get();
     assert.deepEqual(body, { app: 'disconnects', connected: false, port: 3000 });
+    if (via === 'fd') assert.deepEqual(await worker.said('disconnects'), examples.disconnects);
   });
 }
 

@@ -235,6 +235,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.running.as_mut()?.hears(message_sender);
                 Some(LifecycleEvent::Hears)
             }
+            // Its connection takes no more messages.
+            FromWorker::Disconnects => None,
             FromWorker::Warning { text, unused } => {
                 self.note_unused(&text, unused);
                 self.log.warn(text);

@@ -218,12 +218,18 @@ async fn a_worker_that_hangs_in_its_first_answer_is_found_by_its_silence() {
 
 #[tokio::test]
 async fn a_stream_without_end_is_not_taken_for_hung() {
-    lives_with_an_endless_answer("").await;
+    lives_with_an_endless_answer("", "exec node app.js").await;
 }
 
 #[tokio::test]
 async fn an_app_that_closed_its_channel_is_not_killed_for_silence() {
-    lives_with_an_endless_answer("setTimeout(() => process.disconnect(), 2000);").await;
+    lives_with_an_endless_answer(DISCONNECTS, "exec node app.js").await;
+}
+
+#[tokio::test]
+async fn an_app_behind_a_shell_that_closed_its_channel_is_not_killed_for_silence() {
+    // The shell stays, and has the channel, too.
+    lives_with_an_endless_answer(DISCONNECTS, "node app.js; exit 0").await;
 }
 
 #[tokio::test]
@@ -262,13 +268,15 @@ async fn a_blocked_worker_is_shown_each_time_and_logged_once_a_minute() {
     test_pool.stop().await;
 }
 
-async fn lives_with_an_endless_answer(prelude: &str) {
+const DISCONNECTS: &str = "setTimeout(() => process.disconnect(), 2000);";
+
+async fn lives_with_an_endless_answer(prelude: &str, command: &str) {
     let app = format!(
         "{prelude} let beats = 0; setInterval(() => console.log(`beat ${{++beats}}`), 500);
         require('http').createServer((req, res) => res.write('begun')).listen(3000);"
     );
-    let test_pool =
-        test_pool(&app).with(|settings| settings.hang_timeout = Duration::from_secs(3)).started().await;
+    let plan = test_pool(&app).command(["sh", "-c", command]);
+    let test_pool = plan.with(|settings| settings.hang_timeout = Duration::from_secs(3)).started().await;
     test_pool.ask("/").await;
     // By its own clock, this is longer than `hang_timeout`.
     eventually("it lives on", || test_pool.log().contains("beat 14")).await;
