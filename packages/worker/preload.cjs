@@ -314,8 +314,8 @@ function writeClaim(nth, text, publish) {
       fs.rmSync(made, { force: true });
     }
     return true;
-  } catch {
-    return false; // Node's permission model (--permission) forbids all of it, even to remove what is not there
+  } catch ({ code }) {
+    return ['ENOSPC', 'EDQUOT'].includes(code); // a full disk has room for a socket; Node's permission model (--permission) forbids all of it
   }
 }
 

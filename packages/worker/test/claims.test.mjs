@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { eventually, freePort } from '@hostler/testkit';
 
-import { startWorker } from './support/hostler.mjs';
+import { behindNode, startWorker } from './support/hostler.mjs';
 
 const GIVEN = { PORT: '41000', HOSTLER_GIVEN_PORT: '41000' };
 
@@ -45,6 +45,14 @@ test('a claim that is being written is taken, and one whose server was closed is
   const taken = await startWorker(t, 'koa', ['node', '-e', script], { env: { ...GIVEN, CLAIM: '' } });
   assert.match((await taken.said('warning')).text, /because another process of this worker has listened before/);
   assert.deepEqual(taken.tcpPorts(), [port]);
+});
+
+test('an app behind another process listens on its path although the disk is full', async (t) => {
+  const full = new URL('support/full-disk.cjs', import.meta.url).pathname;
+  const worker = await startWorker(t, 'plain-http', behindNode('server.mjs'), { nodeOptions: `--require ${full}` });
+  assert.equal((await worker.said('listening')).via, 'path');
+  assert.equal((await worker.get()).body.port, 3000);
+  assert.deepEqual(worker.tcpPorts(), []);
 });
 
 test('a claim leaves no other file, and is free when the server is closed', async (t) => {
