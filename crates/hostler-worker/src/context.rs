@@ -73,7 +73,7 @@ struct ContextInner {
     // Dropped in this order: first the guard, which ends in peace, then the folder that it would remove.
     guard: Guard,
     folder: Mutex<HeldFolder>,
-    parents: Vec<PathBuf>,
+    parents: Mutex<Vec<PathBuf>>,
     boots: BootGate,
     serial: AtomicU64,
     ports: Mutex<BTreeSet<u16>>,
@@ -106,7 +106,7 @@ impl SupervisorContext {
         Ok(Self(Arc::new(ContextInner {
             guard,
             folder: Mutex::new(HeldFolder { folder: Arc::new(folder), files }),
-            parents: settings.parents,
+            parents: Mutex::new(settings.parents),
             boots: BootGate::new(settings.cores, Path::new("/proc"), Path::new("/sys/fs/cgroup")),
             serial: AtomicU64::new(1),
             ports: Mutex::default(),
@@ -173,7 +173,9 @@ impl SupervisorContext {
             // A folder that another program has made at this path is not used.
             let made = RuntimeFolder::make_at(&lost).or_else(|_| {
                 let refused = |why| io::Error::other(SupervisorContextError::NoDirectory(why).to_string());
-                RuntimeFolder::make_in(&self.0.parents).map_err(refused)
+                // A copy: a reload does not wait for a file system that does not answer.
+                let parents = self.parents().clone();
+                RuntimeFolder::make_in(&parents).map_err(refused)
             })?;
             self.0.guard.guard_directory(made.path());
             let place =
@@ -199,6 +201,15 @@ impl SupervisorContext {
         let limit =
             groups.least_limit().map_or(String::new(), |limit| format!(" (limit {} MiB)", limit >> 20));
         Some(format!("the kernel has killed it because no memory was left{limit}"))
+    }
+
+    /// Changes the directories of [`SupervisorContextSettings::parents`]. The runtime directory stays where it is, unless it is removed.
+    pub fn set_parents(&self, parents: Vec<PathBuf>) {
+        *self.parents() = parents;
+    }
+
+    fn parents(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.0.parents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn held(&self) -> MutexGuard<'_, HeldFolder> {

@@ -85,7 +85,13 @@ impl PoolContext {
     pub fn settle(&self, server: &Server) {
         if let Some(context) = self.context.get() {
             context.set_worker_memory(server.worker_memory);
+            context.set_parents(self.folders(server));
         }
+    }
+
+    /// Where the folder of the workers' sockets may be made: in XDG_RUNTIME_DIR, or else in `temp_dir`.
+    fn folders(&self, server: &Server) -> Vec<PathBuf> {
+        note::runtime_dir(&self.environment).into_iter().chain([server.temp_dir.clone()]).collect()
     }
 
     /// Frees the workers from their cores while a successor starts beside this process.
@@ -93,15 +99,14 @@ impl PoolContext {
         self.context.get().map(SupervisorContext::free_cpus)
     }
 
-    /// Makes the context if needed. Its folder is in XDG_RUNTIME_DIR, or else in `temp_dir`.
+    /// Makes the context if needed.
     pub fn context(&self, server: &Server) -> Result<SupervisorContext, StartError> {
         if let Some(context) = self.context.get() {
             return Ok(context.clone());
         }
-        let runtime_dir = note::runtime_dir(&self.environment);
         let journal = self.journal.clone();
         let made = SupervisorContext::new(SupervisorContextSettings {
-            parents: runtime_dir.into_iter().chain([server.temp_dir.clone()]).collect(),
+            parents: self.folders(server),
             preload: PRELOAD.into(),
             guard: GuardCommand { program: self.guard.clone(), args: vec!["__guard".into()] },
             log: Arc::new(move |record| write_down(&journal, &record)),

@@ -1,5 +1,7 @@
 //! Workers that boot, and workers that never become ready.
 
+use std::path::Path;
+
 use hostler_testkit::{client, eventually, run};
 use serde_json::{Value, json};
 
@@ -291,4 +293,24 @@ async fn a_pool_that_fails_at_once_does_not_tell_the_service_manager_that_the_ot
     manager.assert_told_nothing();
     site.touch("go");
     assert_eq!(manager.told().await, format!("READY=1\nMAINPID={}", site.pid()));
+}
+
+#[tokio::test]
+async fn workers_boot_in_the_temp_dir_of_the_last_reload_when_the_one_before_is_gone() {
+    let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let text = |temp_dir: &Path| {
+        format!(
+            "[server]\ntemp_dir = {temp_dir:?}\n[pools.app]\nworkers = 1\nqueue.timeout = '1h'\n\
+             command = ['node', '-e', \"require('http').createServer((req, res) => res.end('served')).listen(3000)\"]\n"
+        )
+    };
+    // An empty variable counts as none.
+    let site = configured(&text(before.path())).env("XDG_RUNTIME_DIR", "").started().await;
+    site.configure(&text(after.path()));
+    site.command(&["reload"]).await.assert_exit(0);
+    let served = site.pid_of(1).await;
+    std::fs::remove_dir_all(before.path()).unwrap();
+    proc::kill(served);
+    site.get("/").await.assert_ok("served");
+    site.stop().await;
 }
