@@ -222,6 +222,29 @@ impl Site {
         .await;
     }
 
+    /// Waits until the workers have this many open `"streams"` or `"tunnels"`, the fewest first.
+    pub async fn has_open(&self, what: &str, per_worker: &[u64]) {
+        eventually(format!("{per_worker:?} {what}"), async || {
+            let workers = self.workers().await;
+            let mut open: Vec<_> = workers.iter().map(|worker| worker[what].as_u64().unwrap()).collect();
+            open.sort_unstable();
+            (open == per_worker).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the app has written exactly these lines about ended connections, in any order.
+    pub async fn app_heard(&self, mut expected: Vec<String>) {
+        expected.sort();
+        eventually(format!("the app to hear {expected:?}"), async || {
+            let heard = std::fs::read_to_string(self.file("closed")).unwrap_or_default();
+            let mut heard: Vec<_> = heard.lines().collect();
+            heard.sort_unstable();
+            (heard == expected).then_some(())
+        })
+        .await;
+    }
+
     /// Waits until this many slots are in use and this many requests wait.
     pub async fn settles_at(&self, in_use: usize, waiting: usize) {
         self.settles("app", in_use, waiting).await;

@@ -54,27 +54,9 @@ impl Source {
     }
 }
 
-async fn has_streams(site: &Site, per_worker: &[u64]) {
-    eventually(format!("{per_worker:?} streams"), async || {
-        let workers = site.workers().await;
-        let mut streams: Vec<_> = workers.iter().map(|worker| worker["streams"].as_u64().unwrap()).collect();
-        streams.sort_unstable();
-        (streams == per_worker).then_some(())
-    })
-    .await;
-}
-
 /// Which processes have seen the end of a stream.
 async fn app_heard(site: &Site, pids: &[u32]) {
-    let mut expected: Vec<_> = pids.iter().map(u32::to_string).collect();
-    expected.sort();
-    eventually(format!("the app to hear {expected:?}"), async || {
-        let heard = std::fs::read_to_string(site.file("closed")).unwrap_or_default();
-        let mut heard: Vec<_> = heard.lines().collect();
-        heard.sort_unstable();
-        (heard == expected).then_some(())
-    })
-    .await;
+    site.app_heard(pids.iter().map(u32::to_string).collect()).await;
 }
 
 #[tokio::test]
@@ -82,14 +64,14 @@ async fn two_event_sources_leave_the_only_slot_of_the_only_worker_to_a_page() {
     for concurrency in ["1", "auto"] {
         let site = events(1).option(&format!("pools.app.concurrency={concurrency}")).started().await;
         let mut sources = [listen(&site).await, listen(&site).await];
-        has_streams(&site, &[2]).await;
+        site.has_open("streams", &[2]).await;
         site.settles_at(0, 0).await;
         site.get("/").await.assert_ok("page");
         for source in &mut sources {
             source.next().await;
         }
         drop(sources);
-        has_streams(&site, &[0]).await;
+        site.has_open("streams", &[0]).await;
         site.stop().await;
     }
 }
@@ -101,7 +83,7 @@ async fn event_sources_spread_over_workers() {
     for _ in 0..6 {
         open.push(listen(&site).await);
     }
-    has_streams(&site, &[3, 3]).await;
+    site.has_open("streams", &[3, 3]).await;
     let table = site.command(&["status"]).await.stdout;
     assert!(table.contains("6 streams"), "{table}");
     drop(open);
@@ -132,7 +114,7 @@ async fn a_worker_that_dies_breaks_its_streams_off() {
     site.is_ready().await;
     let next = listen_after(&site, source.last_id).await;
     assert_ne!(next.pid, source.pid);
-    has_streams(&site, &[1]).await;
+    site.has_open("streams", &[1]).await;
     assert_eq!(site.pool("app").await["kept_off"], serde_json::json!([]), "the stream is not to blame");
     site.stop().await;
 }
@@ -168,7 +150,7 @@ async fn neither_the_request_timeout_nor_the_hang_timeout_ends_a_live_stream() {
         source.next().await;
     }
     drop(source);
-    has_streams(&site, &[0]).await;
+    site.has_open("streams", &[0]).await;
     assert_eq!(site.workers().await[0]["restarts"], 0);
     site.stop().await;
 }

@@ -57,25 +57,7 @@ impl Socket {
 
 /// What the app has received: process id and code.
 async fn app_heard(site: &Site, closings: &[(u32, u16)]) {
-    let mut expected: Vec<_> = closings.iter().map(|(pid, code)| format!("{pid} {code}")).collect();
-    expected.sort();
-    eventually(format!("the app to hear {expected:?}"), async || {
-        let heard = std::fs::read_to_string(site.file("closed")).unwrap_or_default();
-        let mut heard: Vec<_> = heard.lines().collect();
-        heard.sort_unstable();
-        (heard == expected).then_some(())
-    })
-    .await;
-}
-
-async fn has_tunnels(site: &Site, per_worker: &[u64]) {
-    eventually(format!("{per_worker:?} tunnels"), async || {
-        let workers = site.workers().await;
-        let mut tunnels: Vec<_> = workers.iter().map(|worker| worker["tunnels"].as_u64().unwrap()).collect();
-        tunnels.sort_unstable();
-        (tunnels == per_worker).then_some(())
-    })
-    .await;
+    site.app_heard(closings.iter().map(|(pid, code)| format!("{pid} {code}")).collect()).await;
 }
 
 #[tokio::test]
@@ -92,7 +74,7 @@ async fn messages_of_a_megabyte_are_echoed_unchanged() {
     let pid = socket.pid;
     drop(socket);
     app_heard(&site, &[(pid, 1005)]).await;
-    has_tunnels(&site, &[0]).await;
+    site.has_open("tunnels", &[0]).await;
     site.stop().await;
 }
 
@@ -103,7 +85,7 @@ async fn sockets_spread_over_workers_and_take_no_slots() {
     for _ in 0..6 {
         open.push(opened(&site).await);
     }
-    has_tunnels(&site, &[3, 3]).await;
+    site.has_open("tunnels", &[3, 3]).await;
     site.settles_at(0, 0).await;
     site.get("/").await.assert_status(200);
     for socket in &mut open {
@@ -143,7 +125,7 @@ async fn a_worker_that_dies_closes_its_websockets_with_a_close_frame() {
     // A tunnel that ends by itself sends nothing more.
     let _asked = site.ask("/exit");
     exited.goes_when_told().await;
-    has_tunnels(&site, &[0]).await;
+    site.has_open("tunnels", &[0]).await;
     site.stop().await;
 }
 
