@@ -91,9 +91,7 @@ impl FaultInjector {
     /// Waits until all faults have ended.
     pub async fn settle(&mut self) {
         for begun in [&mut self.asking, &mut self.giving] {
-            while let Some(ended) = begun.join_next().await {
-                ended.unwrap();
-            }
+            std::mem::take(begun).join_all().await;
         }
     }
 
@@ -102,13 +100,13 @@ impl FaultInjector {
             Kind::Kill(pool) => {
                 if let Some(pid) = self.victim(pool).await {
                     // Recorded first: the verdict must know of a fault before a request can suffer from it.
-                    let fault = InjectedFault {
+                    self.users.ledger.record_fault(InjectedFault {
                         pool,
                         kills: Some(pid),
                         is_deadly: true,
+                        detail: pid.to_string(),
                         ..InjectedFault::harmless("kill".into())
-                    };
-                    self.users.ledger.record_fault(InjectedFault { detail: pid.to_string(), ..fault });
+                    });
                     proc::kill(pid);
                 }
             }
@@ -125,21 +123,19 @@ impl FaultInjector {
     /// The process of a ready worker. A pool without another ready worker is spared: pools without any worker are tested by the storm
     /// ([`super::storm`]).
     async fn victim(&mut self, pool: &str) -> Option<u32> {
-        let status = self.users.pool(pool).await;
-        let ready = status["workers"].as_array()?.iter().filter(|worker| worker["state"] == "ready");
-        let pids: Vec<u32> = ready.filter_map(|worker| Some(worker["pid"].as_u64()? as u32)).collect();
+        let pids = self.users.ready_pids(pool).await;
         self.chance.choice(&pids).copied().filter(|_| pids.len() > 1)
     }
 
     fn ask(&mut self, pool: &'static str, way: Way, method: &'static str) {
         self.asked += 1;
         let request = Request::special(self.asked, pool, way, method, "?mib=90");
-        let fault = InjectedFault {
+        self.users.ledger.record_fault(InjectedFault {
             pool,
             is_deadly: way.is_deadly(),
+            detail: request.id.clone(),
             ..InjectedFault::harmless(format!("{way:?} by {method}"))
-        };
-        self.users.ledger.record_fault(InjectedFault { detail: request.id.clone(), ..fault });
+        });
         let users = Arc::clone(&self.users);
         self.asking.spawn(async move { users.ask(request).await });
     }

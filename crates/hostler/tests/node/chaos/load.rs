@@ -52,6 +52,14 @@ impl Users {
         status["pools"].as_array().unwrap().iter().find(|pool| pool["name"] == name).unwrap().clone()
     }
 
+    /// The processes of a pool's ready workers.
+    pub async fn ready_pids(&self, pool: &str) -> Vec<u32> {
+        let pool = self.pool(pool).await;
+        let workers = pool["workers"].as_array().into_iter().flatten();
+        let ready = workers.filter(|worker| worker["state"] == "ready");
+        ready.filter_map(|worker| Some(worker["pid"].as_u64()? as u32)).collect()
+    }
+
     pub async fn pid(&self) -> u32 {
         self.status().await["pid"].as_u64().unwrap() as u32
     }

@@ -148,9 +148,7 @@ impl Faults {
     /// Waits until all faults have ended.
     pub async fn settle(&mut self) {
         for begun in [&mut self.begun, &mut self.giving] {
-            while let Some(ended) = begun.join_next().await {
-                ended.unwrap();
-            }
+            std::mem::take(begun).join_all().await;
         }
     }
 
@@ -161,10 +159,8 @@ impl Faults {
 
     /// Any ready worker, also the last one.
     async fn victim(&mut self) -> Option<u32> {
-        let status = self.users.pool(POOL).await;
-        let ready = status["workers"].as_array()?.iter().filter(|worker| worker["state"] == "ready");
-        let pids: Vec<u32> = ready.filter_map(|worker| Some(worker["pid"].as_u64()? as u32)).collect();
-        self.chance.choice(&pids).copied()
+        let pids = self.users.ready_pids(POOL).await;
+        self.chance.choice(pids)
     }
 
     async fn guard(&self) -> Option<u32> {
