@@ -35,8 +35,12 @@ impl Read {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) == stamps
     }
 
-    pub fn note(&self, stamps: &[FileStamp]) {
-        stamps.clone_into(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Records the stamps of the last read. True if they differ from those of the read before.
+    pub fn note(&self, stamps: &[FileStamp]) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != stamps;
+        stamps.clone_into(&mut known);
+        is_new
     }
 }
 

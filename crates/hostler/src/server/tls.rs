@@ -1,6 +1,6 @@
 //! The certificates: read from files, and given to the TLS listeners. Knows no handshakes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hostler_config as config;
 use hostler_config::tls::{
@@ -9,15 +9,14 @@ use hostler_config::tls::{
 };
 use jiff::Timestamp;
 
-use super::file_stamp::{FileStamp, file_stamp};
+use super::file_stamp::{FileStamp, Read, file_stamp};
 use super::runtime;
 
 pub(super) struct TlsFiles {
     pub terminator: Arc<Terminator>,
     /// The port of the first TLS listener.
     pub port: u16,
-    /// The files at the time when they were last read, also if that failed.
-    read: Mutex<Vec<FileStamp>>,
+    pub read: Read,
 }
 
 /// What one read of all files has given, and what is not used yet.
@@ -54,7 +53,7 @@ impl TlsFiles {
     /// Reads the certificates for the first time. `port` is that of the first TLS listener.
     pub fn open(written: &config::Tls, port: u16) -> Result<Self, String> {
         let terminator = Terminator::new().map_err(|error| error.to_string())?;
-        let tls = Self { terminator: Arc::new(terminator), port, read: Mutex::default() };
+        let tls = Self { terminator: Arc::new(terminator), port, read: Read::default() };
         tls.show(Fresh::read(written.clone()).whole()?);
         Ok(tls)
     }
@@ -82,20 +81,7 @@ impl TlsFiles {
         let each = each.into_iter().zip(&written.certificates);
         let all = each.filter_map(|(one, files)| one.ok().or_else(|| known(files))).collect();
         self.terminator.show(Certificates::new(all, written.strict_sni));
-        self.note(stamps)
-    }
-
-    /// Records the stamps of the last read. True if they differ from those of the read before.
-    fn note(&self, stamps: Vec<FileStamp>) -> bool {
-        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = *known != stamps;
-        *known = stamps;
-        is_new
-    }
-
-    /// Whether the files had these stamps at the last read.
-    pub fn knows(&self, stamps: &[FileStamp]) -> bool {
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) == stamps
+        self.read.note(&stamps)
     }
 
     /// A line for each certificate.

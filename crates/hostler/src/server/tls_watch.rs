@@ -37,7 +37,7 @@ pub(super) async fn watch(running: Arc<RunningServer>) {
         // A certificate and its key are written one after the other: wait until both are unchanged.
         let is_settled = now == seen;
         seen = now;
-        let is_new = !shown.knows(&seen);
+        let is_new = !shown.read.knows(&seen);
         let is_due = failure.as_ref().is_some_and(|failure| failure.at.elapsed() >= RETRY_INTERVAL);
         if is_settled && (is_new || is_due) {
             let before = failure.take().filter(|_| !is_new);
