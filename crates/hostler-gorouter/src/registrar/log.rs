@@ -71,10 +71,6 @@ impl RegistrarLog {
         Self { counts: RegistrarCounts::default(), journal, told: ToldLines::new(Instant::now()) }
     }
 
-    pub fn counts(&self) -> RegistrarCounts {
-        self.counts
-    }
-
     /// Logs a message that cannot be parsed. Only its text tells which program has sent it.
     pub fn invalid(&mut self, subject: &str, why: &Invalid, payload: &[u8]) {
         self.counts.invalid += 1;

@@ -129,7 +129,7 @@ impl RegistrarTask {
             "pruning_suspended": state.registry.is_suspended(),
             "pruned": state.registry.pruned(),
             "memory": state.registry.bytes(),
-            "messages": state.log.counts(),
+            "messages": state.log.counts,
         })
     }
 

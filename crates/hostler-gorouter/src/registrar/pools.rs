@@ -305,10 +305,10 @@ impl Pools {
             context_path: if key.path.is_empty() { "/".into() } else { key.path.clone() },
             has_route_service: has_service,
             presence,
-            on_failed: Some(Arc::new(move |member, fault| {
+            on_failed: Arc::new(move |member, fault| {
                 // The receiver is gone only when the program stops.
                 let _ = failed.send(AddressFailed { route: whose.clone(), member, fault });
-            })),
+            }),
         };
         let target = PoolTargetSettings {
             queue_timeout: settings.queue.timeout,

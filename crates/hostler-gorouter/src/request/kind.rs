@@ -143,8 +143,8 @@ impl RegisteredRoute {
             registered.note_failed();
         }
         let verdict = failure::verdict(failure, exchange, compat);
-        if let (Some(fault), Some(on_failed)) = (verdict.fault, &self.on_failed) {
-            on_failed(member, fault);
+        if let Some(fault) = verdict.fault {
+            (self.on_failed)(member, fault);
         }
         // An attempt that sent nothing does not count. With `compat` it does, as with gorouter.
         let attempts = if compat { exchange.log_facts.attempts } else { sends };

@@ -1,7 +1,5 @@
 //! The section of `docs/reference/refusals.md` about registered routes: each refusal in gorouter's words. Knows no page.
 
-use std::fmt::Write;
-
 use hostler_engine::gateway::refusal::{self, Refusal};
 use hostler_wire::{ResponseHead, Whole};
 
@@ -34,13 +32,10 @@ pub fn markdown() -> String {
         rows.extend(compat.map(|compat| format!("| `{reason}` with `compat = \"gorouter\"` {compat}")));
     }
     rows.dedup();
-    rows.iter().for_each(|row| line(&mut text, format_args!("{row}")));
-    line(
-        &mut text,
-        format_args!(
-            "\nA 503 has `Retry-After` as above; with `compat = \"gorouter\"` it has none. The responses with 414 and 431 look like this only with \
-             `compat = \"gorouter\"`, because\nHostler reads no route from such a head."
-        ),
+    text.push_str(&rows.join("\n"));
+    text.push_str(
+        "\n\nA 503 has `Retry-After` as above; with `compat = \"gorouter\"` it has none. The responses with 414 and 431 look like this only with \
+         `compat = \"gorouter\"`, because\nHostler reads no route from such a head.\n",
     );
     text
 }
@@ -55,9 +50,4 @@ fn row(refusal: &Refusal, compat: bool) -> Option<String> {
 
 fn field(head: &ResponseHead, name: &str) -> String {
     head.fields.get(name).map_or("none".into(), |value| format!("`{}`", String::from_utf8_lossy(value)))
-}
-
-fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "{line}");
 }

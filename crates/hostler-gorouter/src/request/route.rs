@@ -30,5 +30,5 @@ pub struct RegisteredRoute {
     /// Whether it has members.
     pub presence: Arc<SharedPresence>,
     /// Called for a member that failed.
-    pub on_failed: Option<OnFailed>,
+    pub on_failed: OnFailed,
 }

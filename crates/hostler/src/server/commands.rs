@@ -21,7 +21,9 @@ use crate::admin::{AdminCommand, CommandDone, CommandError, PendingCommand, Purg
 pub(super) fn spawn(running: &Arc<RunningServer>, pending: PendingCommand) {
     let running = running.clone();
     tokio::spawn(async move {
-        let outcome = run_logged(&running, pending.command).await;
+        let name = name(&pending.command);
+        let outcome = run(&running, pending.command).await;
+        log(&running, name, &outcome);
         // The sender may have left.
         let _ = pending.answer.send(outcome);
     });
@@ -59,16 +61,6 @@ pub(super) fn reload_for_signal(running: &Arc<RunningServer>, notify: &Notify, b
     spawn_for_signal(running, SignalAction::Reload, AdminCommand::Reload, move || {
         notify.iter().for_each(Notify::reloaded);
     });
-}
-
-async fn run_logged(
-    running: &Arc<RunningServer>,
-    command: AdminCommand,
-) -> Result<CommandDone, CommandError> {
-    let name = name(&command);
-    let outcome = run(running, command).await;
-    log(running, name, &outcome);
-    outcome
 }
 
 fn log(running: &RunningServer, name: &str, outcome: &Result<CommandDone, CommandError>) {

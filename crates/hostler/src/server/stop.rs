@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hostler_engine::journal::Level;
-use hostler_worker::Supervisor;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -106,7 +105,8 @@ pub(super) async fn stop_workers(running: &RunningServer, signals: &mut Signals,
     }
     let all_stopped = async {
         // All stop at the same time.
-        let stops: Vec<_> = supervisors.iter().map(|s| tokio::spawn(stopped(s.clone()))).collect();
+        let stops = supervisors.iter().cloned().map(|supervisor| async move { supervisor.stop().await });
+        let stops: Vec<_> = stops.map(tokio::spawn).collect();
         for stop in stops {
             let _ = stop.await;
         }
@@ -183,8 +183,4 @@ async fn stop_asked(running: &RunningServer, signals: &mut Signals) {
             }
         }
     }
-}
-
-async fn stopped(supervisor: Arc<Supervisor>) {
-    supervisor.stop().await;
 }

@@ -95,7 +95,7 @@ fn edge_below(path: &str, settings: config::Platform, pool: PoolSettings, has_ro
         context_path: path.into(),
         has_route_service,
         presence: Arc::default(),
-        on_failed: Some(Arc::new(move |member, fault| told.lock().unwrap().push((member, fault)))),
+        on_failed: Arc::new(move |member, fault| told.lock().unwrap().push((member, fault))),
     };
     let route = route(kind, pool.clone(), meter.clone());
     let table: Table<Arc<Route>> = [("app.test".parse().unwrap(), Arc::new(route))].into_iter().collect();
