@@ -21,12 +21,12 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Whether `hostler run` got no value for this key. Then Hostler may use another value than the default.
-    pub fn may_choose(&self, key: &str) -> bool {
-        let variable = source::variable(&KeyPath::of(key));
+    /// Whether `hostler run` got no address for the admin listener. Then Hostler may use another one than the default.
+    pub fn may_move_admin(&self) -> bool {
+        const KEY: &str = "server.admin";
         self.file.is_none()
-            && !self.load_context.environment.contains_key(&variable)
-            && self.settings.iter().all(|setting| setting.key != key)
+            && !self.load_context.environment.contains_key(&source::variable(&KeyPath::of(KEY)))
+            && self.settings.iter().all(|setting| setting.key != KEY)
     }
 }
 

@@ -98,7 +98,7 @@ fn load_and(
             load_context,
             folder: &folder,
             serves,
-            may_move_admin: invocation.may_choose("server.admin"),
+            may_move_admin: invocation.may_move_admin(),
             report: &mut report,
         };
         let config = resolver.config(file, invocation.file.clone());

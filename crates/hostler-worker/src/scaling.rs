@@ -85,7 +85,10 @@ impl Scaler {
         if let Some(limits) = scaler.limits {
             let before = shared.context.workers_before(shared.pool.name()).unwrap_or(limits.least);
             scaler.count = before.clamp(limits.least, limits.most);
-            scaler.sleep_if_empty(shared);
+            if scaler.count == 0 {
+                // A new pool has no request.
+                shared.pool.fall_asleep(&scaler.wake_requested);
+            }
         }
         scaler.show(shared);
         scaler
@@ -232,13 +235,6 @@ impl Scaler {
         Scaled { workers, why }
     }
 
-    fn sleep_if_empty<E: Send + Sync + 'static>(&self, shared: &PoolShared<E>) {
-        if self.count == 0 {
-            // A new pool has no request.
-            shared.pool.fall_asleep(&self.wake_requested);
-        }
-    }
-
     /// Why there are not more workers now, although there are too few.
     fn hold<E>(&mut self, shared: &PoolShared<E>, held: Option<ScalingReason>) {
         if self.held != held {
@@ -249,14 +245,15 @@ impl Scaler {
 
     fn show<E>(&self, shared: &PoolShared<E>) {
         let mut shown = board(shared);
-        let before = shown.take();
+        let counts = shown.as_ref().map(|before| (before.grown, before.shrunk, before.woken));
+        let (grown, shrunk, woken) = counts.unwrap_or_default();
         *shown = self.limits.map(|limits| ScalingSnapshot {
             wanted: self.count,
             min: limits.least,
             max: limits.most,
-            grown: before.as_ref().map_or(0, |before| before.grown),
-            shrunk: before.as_ref().map_or(0, |before| before.shrunk),
-            woken: before.as_ref().map_or(0, |before| before.woken),
+            grown,
+            shrunk,
+            woken,
             reason: self.held.or(self.changed).map(|why| why.to_string()),
         });
     }

@@ -54,7 +54,7 @@ impl FromStr for HedgeAfter {
                 Err(_) => Err(format!("{text:?} is not {}", <Self as crate::value::OneString>::EXPECTS)),
             };
         };
-        match thousandths(percentile, 10.0) {
+        match thousandths(percentile) {
             Some(percentile @ 500..=999) => Ok(Self::Percentile(percentile)),
             _ => Err(format!("{text:?} is not a percentile from \"p50\" to \"p99.9\"")),
         }
@@ -80,7 +80,7 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_suffix('%').and_then(|percent| thousandths(percent.trim_end(), 10.0)) {
+        match text.strip_suffix('%').and_then(|percent| thousandths(percent.trim_end())) {
             Some(share @ 1..=500) => Ok(Self(share)),
             _ => Err(format!("{text:?} is not a share from \"0.1%\" to \"50%\"")),
         }
@@ -95,10 +95,10 @@ impl fmt::Display for Share {
 
 one_string!(Share, kind: "percentage", expects: "a share such as \"2%\"");
 
-/// A decimal number, such as `99.9`, times `factor`. `None` if it has a sign, more digits than that, or is no number.
-fn thousandths(text: &str, factor: f64) -> Option<u32> {
+/// A number of percent, such as `99.9`, in thousandths. `None` if it has a sign, more digits than that, or is no number.
+fn thousandths(text: &str) -> Option<u32> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = text.parse().ok().filter(|_| is_plain)?;
-    let scaled = number * factor;
+    let scaled = number * 10.0;
     ((scaled - scaled.round()).abs() < 1e-6 && scaled < 1e6).then_some(scaled.round() as u32)
 }

@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// The memory that this process and its children may use: that of the machine, or of a control group if that is less.
-    pub fn memory(&self) -> Option<u64> {
+    pub fn memory() -> Option<u64> {
         let of_machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_total(&text));
         of_machine.into_iter().chain(MemoryGroups::own().least_limit()).min()
     }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn this_machine_has_memory_and_this_process_uses_some() {
         let mut machine = Machine::new();
-        let memory = machine.memory().unwrap();
+        let memory = Machine::memory().unwrap();
         let own = own_bytes(std::process::id()).unwrap();
         assert!(own > 100_000 && own < memory, "{own} of {memory}");
         let (now, second) = (Instant::now(), Duration::from_secs(1));

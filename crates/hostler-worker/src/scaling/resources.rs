@@ -79,21 +79,18 @@ struct TenantMemory {
 impl Resources {
     /// `limit` is in bytes. `None`: a share of the machine's memory.
     pub fn new(limit: Option<u64>) -> Self {
-        let machine = Machine::new();
-        let limit = AtomicU64::new(limit.unwrap_or_else(|| default_limit(&machine)));
         Self {
-            limit,
+            limit: AtomicU64::new(limit.unwrap_or_else(default_limit)),
             tenants: Mutex::default(),
             freed: watch::Sender::new(()),
-            machine: Mutex::new(machine),
+            machine: Mutex::new(Machine::new()),
             measurements: Mutex::new(Measurements { measure: own_bytes, known: BTreeMap::new() }),
         }
     }
 
     /// Changes the limit, as in [`Self::new`].
     pub fn set_limit(&self, limit: Option<u64>) {
-        let limit = limit.unwrap_or_else(|| default_limit(&lock(&self.machine)));
-        self.limit.store(limit, Ordering::Relaxed);
+        self.limit.store(limit.unwrap_or_else(default_limit), Ordering::Relaxed);
         self.memory_was_freed();
     }
 
@@ -237,8 +234,8 @@ impl Tenant {
     }
 }
 
-fn default_limit(machine: &Machine) -> u64 {
-    machine.memory().map_or(u64::MAX, |memory| memory / 100 * DEFAULT_PERCENT)
+fn default_limit() -> u64 {
+    Machine::memory().map_or(u64::MAX, |memory| memory / 100 * DEFAULT_PERCENT)
 }
 
 /// No code that can panic runs under these locks.

@@ -134,7 +134,7 @@ async fn serve(
         }
     };
     let broken = std::mem::take(&mut inheritance.broken);
-    let listeners = Listeners::open(&config, inherited, invocation.may_choose("server.admin"))?;
+    let listeners = Listeners::open(&config, inherited, invocation.may_move_admin())?;
     let start = (config, invocation, options);
     let running = Arc::new(RunningServer::start(start, listeners, inheritance, journal.clone())?);
     // Not before: the start reads files, and while their disk hangs, no stop that this process handles would be heard.

@@ -69,7 +69,8 @@ pub(super) fn astro(package: &NodePackage) -> Option<Recognised> {
     if !config.contains("@astrojs/node") {
         let files = FoundFiles {
             why: "The pages of the build.".into(),
-            not_found: existing(package, &build, "404.html"),
+            // Hostler names only a page that is there.
+            not_found: package.is_there(&format!("{build}/404.html")).then(|| "404.html".into()),
             ..hashed("", "", "/_astro/*")
         };
         let found = Recognised::pages("pages of Astro", &build, files).built_for(&config.setting("base"));
@@ -153,9 +154,4 @@ pub(super) fn pages_only(package: &NodePackage) -> Option<Recognised> {
         true => found.open("vite.config computes root or outDir: write the folder of the build in dir."),
         false => found,
     })
-}
-
-/// A page that Hostler can only name if it is there.
-fn existing(package: &NodePackage, dir: &str, page: &str) -> Option<String> {
-    package.is_there(&format!("{dir}/{page}")).then(|| page.to_owned())
 }

@@ -343,14 +343,6 @@ impl Session {
     }
 }
 
-impl Http2Shared {
-    /// Ends the connection because its client does not take its answers.
-    fn end_slow(&self, slow: Slow) {
-        self.signals.set_slow(slow);
-        self.waker.wake();
-    }
-}
-
 impl StreamState {
     fn new(common: &Http2Shared) -> Box<Self> {
         let sweep = &common.shard.sweep;

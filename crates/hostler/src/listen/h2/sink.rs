@@ -165,7 +165,9 @@ impl AnswerSink for StreamClient<'_> {
 
     fn give_client_up(&mut self, slow: Option<Slow>) -> &'static str {
         if slow == Some(Slow::TooSlow) {
-            self.common.end_slow(Slow::TooSlow);
+            // The whole connection ends.
+            self.common.signals.set_slow(Slow::TooSlow);
+            self.common.waker.wake();
         }
         // A client that has left needs no reset: the stream has ended, or ends when it is dropped.
         if slow.is_some() {
