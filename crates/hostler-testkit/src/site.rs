@@ -144,6 +144,11 @@ impl Site {
         client
     }
 
+    /// Sends GET to the admin listener on a new connection.
+    pub async fn ask_admin(&self, path: &str) -> ReceivedAnswer {
+        client(self.admin()).await.get_of("localhost", path).await
+    }
+
     /// The current status.
     pub async fn status(&self) -> Value {
         let mut client = client(self.admin()).await;

@@ -350,14 +350,14 @@ async fn a_chunked_answer_keeps_its_trailers_for_the_client_that_fetched_it() {
 }
 
 /// An answer without a length, which ends with its connection.
-fn ended_by(fields: &str, end: Step) -> Vec<Step> {
-    let head = format!("HTTP/1.0 200 OK\r\n{fields}Connection: close\r\n\r\nhello");
+fn ended_by(end: Step) -> Vec<Step> {
+    let head = format!("HTTP/1.0 200 OK\r\n{FRESH}Connection: close\r\n\r\nhello");
     [text(head), vec![end]].concat()
 }
 
 #[tokio::test]
 async fn an_answer_that_ends_with_its_connection_is_stored() {
-    let app = upstream().in_turn([ended_by(FRESH, Step::Close)]).start().await;
+    let app = upstream().in_turn([ended_by(Step::Close)]).start().await;
     let site = with_cache(&app).await;
     site.get("/").await.assert_ok("hello");
     let hit = site.get("/").await;
@@ -370,7 +370,7 @@ async fn an_answer_that_ends_with_its_connection_is_stored() {
 #[tokio::test]
 async fn an_answer_that_ends_with_a_connection_error_is_not_stored() {
     let cut = || {
-        let [head, _] = <[Step; 2]>::try_from(ended_by(FRESH, Step::Reset)).unwrap();
+        let [head, _] = <[Step; 2]>::try_from(ended_by(Step::Reset)).unwrap();
         vec![head, Step::Hold, Step::Reset]
     };
     let app = upstream().in_turn([cut(), ok("whole")]).start().await;
@@ -386,7 +386,7 @@ async fn an_answer_that_ends_with_a_connection_error_is_not_stored() {
 async fn over_tls_only_close_notify_ends_an_answer() {
     let trust = authority();
     let config = trust.vouch_for(&["127.0.0.1"]).for_server(None);
-    let cut = [ended_by(FRESH, Step::Hold), vec![Step::Close]].concat();
+    let cut = [ended_by(Step::Hold), vec![Step::Close]].concat();
     let app = upstream().in_turn([cut, ok("whole")]).over_tls(config).start().await;
     let plan =
         site("[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n[pools.app.tls]\nca = 'ca.pem'\n");

@@ -63,7 +63,7 @@ async fn a_request_that_waits_gets_a_103_before_it_has_a_slot() {
     let hints = site.status().await["routes"][0]["early_hints"].clone();
     assert_eq!(hints["sent"], 1);
     assert_eq!(hints["hosts"], json!([{ "links": [CSS, "<https://cdn.test>; rel=preconnect"] }]));
-    let metrics = hostler_testkit::client(site.admin()).await.get_of("127.0.0.1", "/metrics").await.text();
+    let metrics = site.ask_admin("/metrics").await.text();
     assert!(metrics.contains("hostler_early_hints_total{http_route=\"*\"} 1"), "{metrics}");
 }
 

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use hostler_testkit::{Seen, Step, eventually, no_upstream, ok, text, upstream};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{in_front_of, site};
+use crate::{in_front_of, signal, site};
 
 const ONE_SLOT: &str = "pools.app.concurrency = 1\n";
 
@@ -331,15 +331,14 @@ async fn an_answer_that_came_while_hostler_was_stopped_is_not_late() {
         clients.push(site.begin("/held").await);
     }
     app.has_seen(10).await;
-    let process = Pid::from_raw(site.pid() as i32).unwrap();
-    kill_process(process, Signal::STOP).unwrap();
+    signal(site.pid(), Signal::STOP);
     eventually("each thread to be stopped", async || is_stopped(site.pid()).then_some(())).await;
     app.release_all();
     eventually("the answers and the timeout", async || {
         (app.running() == 0 && began.elapsed() > Duration::from_millis(2500)).then_some(())
     })
     .await;
-    kill_process(process, Signal::CONT).unwrap();
+    signal(site.pid(), Signal::CONT);
     for mut client in clients {
         client.answer().await.assert_ok("/held");
     }

@@ -162,7 +162,7 @@ async fn a_database_without_cities_does_not_replace_one_with_cities() {
     })
     .await;
     // Without cities before, a database without them is accepted.
-    let plan = site_of(ROUTE);
+    let plan = with_places();
     countries().write(plan.folder(), "places.mmdb");
     let site = plan.start().await;
     site.get("/get_city").await.assert_ok("{\"city\":\"Unknown\"}\n");
@@ -170,8 +170,8 @@ async fn a_database_without_cities_does_not_replace_one_with_cities() {
     site.says("geo: now uses places.mmdb").await;
 }
 
-fn site_of(routes: &str) -> hostler_testkit::SitePlan {
-    site(&format!("[geo]\ndatabases = 'places.mmdb'\n{routes}"))
+fn with_places() -> hostler_testkit::SitePlan {
+    site(&format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"))
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn a_start_with_a_broken_database_ends_with_its_name_and_line() {
 
 #[tokio::test]
 async fn a_check_looks_at_all_of_the_data() {
-    let plan = site(&format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"));
+    let plan = with_places();
     std::fs::write(plan.folder().join("hostler.toml"), format!("[geo]\ndatabases = 'places.mmdb'\n{ROUTE}"))
         .unwrap();
     let path = towns().write(plan.folder(), "places.mmdb");
@@ -231,7 +231,7 @@ async fn a_reload_applies_other_lookup_settings_and_databases() {
 
 #[tokio::test]
 async fn a_reload_with_other_decimals_does_not_use_a_database_that_was_refused() {
-    let plan = site_of(ROUTE);
+    let plan = with_places();
     let path = towns().write(plan.folder(), "places.mmdb");
     let site = plan.start().await;
     std::fs::write(&path, damaged(std::fs::read(&path).unwrap())).unwrap();

@@ -1,6 +1,6 @@
 //! Health checks of Hostler: on which address, on which path, and when they succeed.
 
-use hostler_testkit::{ReceivedAnswer, Site, client, eventually, held_port, upstream};
+use hostler_testkit::{ReceivedAnswer, Site, eventually, held_port, upstream};
 
 use crate::metrics::samples;
 use crate::{in_front_of, site};
@@ -10,12 +10,6 @@ const PATH: &str = "server.health_path = '/healthz/'\nserver.drain_wait = '1h'\n
 
 async fn asked(site: &Site, path: &str) -> ReceivedAnswer {
     site.send(format!("GET {path} HTTP/1.1\r\nHost: any.test\r\nConnection: close\r\n\r\n")).await
-}
-
-async fn admin(site: &Site, path: &str) -> ReceivedAnswer {
-    let mut client = client(site.admin()).await;
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await;
-    client.answer().await
 }
 
 #[tokio::test]
@@ -103,7 +97,7 @@ async fn a_draining_process_is_live_and_not_ready() {
     let app = upstream().start().await;
     let mut site = in_front_of(&app, PATH).await;
     asked(&site, "/healthz").await.assert_ok("ok\n");
-    admin(&site, "/health").await.assert_ok("ok\n");
+    site.ask_admin("/health").await.assert_ok("ok\n");
     site.ask_to_drain();
     let answer = eventually("health checks to fail", async || {
         Some(asked(&site, "/healthz").await).filter(|answer| answer.status == 503)
@@ -117,11 +111,11 @@ async fn a_draining_process_is_live_and_not_ready() {
         asked(&site, path).await.assert_ok("ok\n");
     }
     // As gorouter does: without a reason.
-    assert_eq!(admin(&site, "/health").await.assert_status(503).text(), "");
-    assert_eq!(admin(&site, "/health/ready").await.assert_status(503).text(), answer.text());
-    admin(&site, "/health/ready/app").await.assert_status(503);
-    admin(&site, "/health/live").await.assert_ok("ok\n");
-    admin(&site, "/health/startup").await.assert_ok("ok\n");
+    assert_eq!(site.ask_admin("/health").await.assert_status(503).text(), "");
+    assert_eq!(site.ask_admin("/health/ready").await.assert_status(503).text(), answer.text());
+    site.ask_admin("/health/ready/app").await.assert_status(503);
+    site.ask_admin("/health/live").await.assert_ok("ok\n");
+    site.ask_admin("/health/startup").await.assert_ok("ok\n");
     assert_eq!(site.status().await["health"]["ready"], false);
     let samples = samples(&site).await;
     assert_eq!((samples["hostler_ready"], samples["hostler_draining"]), (0.0, 1.0), "no alert");
@@ -138,8 +132,8 @@ async fn a_stop_fails_health_checks_on_the_admin_address_while_requests_are_fini
     site.settles("app", 1, 0).await;
     site.terminate();
     site.says("stopping").await;
-    admin(&site, "/health/ready").await.assert_status(503);
-    admin(&site, "/health/live").await.assert_ok("ok\n");
+    site.ask_admin("/health/ready").await.assert_status(503);
+    site.ask_admin("/health/live").await.assert_ok("ok\n");
     app.release_all();
     running.answer().await.assert_ok("/running");
     assert_eq!(site.exit().await, 0);

@@ -103,10 +103,16 @@ mod traces;
 mod upgrading;
 
 use hostler_testkit::{Client, Site, SitePlan, Upstream};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A site with this configuration.
 fn site(config: &str) -> SitePlan {
     hostler_testkit::site(env!("CARGO_BIN_EXE_hostler"), config)
+}
+
+/// Sends a signal to a process, which must still run.
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
 /// A running site with one pool, `app`, of one member.

@@ -5,19 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hostler_testkit::{Site, Step, Upstream, authority, client, eventually, ok, text, upstream};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::site;
+use crate::{signal, site};
 
 const CHECKED: &str = "interval = '50ms'\ntimeout = '5s'\nunhealthy = 2\nhealthy = 2\n";
 
 /// A Hostler is used as a member, because it can be stopped with a signal.
 async fn member(answer: &str) -> Site {
     site(&format!("routes = [{{ match = '*', respond = '{answer}' }}]")).start().await
-}
-
-fn signal(site: &Site, signal: Signal) {
-    kill_process(Pid::from_raw(i32::try_from(site.pid()).unwrap()).unwrap(), signal).unwrap();
 }
 
 async fn frozen_member_among_two(choice: &str) {
@@ -29,7 +25,7 @@ async fn frozen_member_among_two(choice: &str) {
     let plan = site(&config).with_member("app", &bad.address().to_string());
     let site = plan.with_member("app", &good.address().to_string()).start().await;
     site.get("/").await.assert_status(200);
-    signal(&bad, Signal::STOP);
+    signal(bad.pid(), Signal::STOP);
     let address = site.address();
     let clients = (0..12).map(|_| {
         tokio::spawn(async move {
@@ -51,7 +47,7 @@ async fn frozen_member_among_two(choice: &str) {
     let pool = site.pool("app").await;
     assert!(pool["counters"]["ejections"].as_u64().unwrap() >= 1, "{pool}");
     site.says(&format!("member {} is ejected for", bad.address())).await;
-    signal(&bad, Signal::CONT);
+    signal(bad.pid(), Signal::CONT);
 }
 
 #[tokio::test]
@@ -81,9 +77,10 @@ async fn checked(name: &'static str, healthy: &Arc<AtomicBool>) -> Upstream {
     upstream().script(move |seen| script(&seen.target())).start().await
 }
 
-async fn counts_as(site: &Site, member: usize, unhealthy: bool) {
-    eventually(format!("member {member} to be unhealthy: {unhealthy}"), async || {
-        (site.pool("app").await["members"][member]["unhealthy"] == unhealthy).then_some(())
+/// Waits for the health of the first member.
+async fn counts_as(site: &Site, unhealthy: bool) {
+    eventually(format!("the first member to be unhealthy: {unhealthy}"), async || {
+        (site.pool("app").await["members"][0]["unhealthy"] == unhealthy).then_some(())
     })
     .await;
 }
@@ -97,11 +94,11 @@ async fn checks_that_were_removed_and_come_back_begin_anew() {
     let checks = format!("{members}[pools.app.health_check]\npath = '/health'\n{CHECKED}");
     let site = site(&checks).start().await;
     health.store(false, Ordering::Relaxed);
-    counts_as(&site, 0, true).await;
+    counts_as(&site, true).await;
     for (config, unhealthy) in [(&members, false), (&checks, true)] {
         site.rewrite(config);
         site.command(&["reload"]).await.assert_exit(0);
-        counts_as(&site, 0, unhealthy).await;
+        counts_as(&site, unhealthy).await;
     }
 }
 
@@ -116,7 +113,7 @@ async fn a_member_that_fails_its_checks_gets_no_request_until_it_passes_them() {
     let ask = async || site.get("/").await.assert_status(200).text();
     assert_ne!(ask().await, ask().await, "each has its turn");
     health.store(false, Ordering::Relaxed);
-    counts_as(&site, 0, true).await;
+    counts_as(&site, true).await;
     for _ in 0..6 {
         assert_eq!(ask().await, "other");
     }
@@ -129,7 +126,7 @@ async fn a_member_that_fails_its_checks_gets_no_request_until_it_passes_them() {
     );
     assert_eq!((&checks[1]["unhealthy"], &checks[1]["failed"]), (&false.into(), &0.into()));
     health.store(true, Ordering::Relaxed);
-    counts_as(&site, 0, false).await;
+    counts_as(&site, false).await;
     assert_ne!(ask().await, ask().await);
     site.says("is healthy again").await;
     let said = |text: &str| site.lines().iter().filter(|line| line.contains(text)).count();
@@ -156,7 +153,7 @@ async fn a_request_at_a_member_that_becomes_unhealthy_is_answered_by_another() {
         client.answer().await.assert_ok("other");
     }
     assert!(held.targets().iter().any(|target| target != "/health"), "one was there first");
-    counts_as(&site, 0, true).await;
+    counts_as(&site, true).await;
     held.release_all();
 }
 
@@ -170,7 +167,7 @@ async fn a_request_at_the_only_member_waits_on_when_that_becomes_unhealthy() {
     let site = site(&config).with("app", &held).start().await;
     let mut client = site.begin("/1").await;
     health.store(false, Ordering::Relaxed);
-    counts_as(&site, 0, true).await;
+    counts_as(&site, true).await;
     // After a quarter of its time an answer is late, and may be given up.
     let mut pace = tokio::time::interval(Duration::from_millis(500));
     for _ in 0..9 {
@@ -198,11 +195,11 @@ async fn the_checks_of_a_member_end_with_it_and_change_with_the_configuration() 
     stays.has_seen(now + 10).await;
     assert!(gone.requests().len() <= before + 1, "one may have been on its way");
     healthy.store(false, Ordering::Relaxed);
-    counts_as(&site, 0, true).await;
+    counts_as(&site, true).await;
     // Without health checks the member counts as healthy again.
     site.rewrite(&config(&[&stays], ""));
     site.command(&["reload"]).await.assert_exit(0);
-    counts_as(&site, 0, false).await;
+    counts_as(&site, false).await;
 }
 
 #[tokio::test]

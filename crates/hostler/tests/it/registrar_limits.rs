@@ -7,17 +7,11 @@ use async_nats::{Client, ConnectOptions};
 use hostler_testkit::{Site, Step, eventually, nats, ok, upstream};
 use serde_json::{Value, json};
 
-use crate::registrar::{client, get, say, site_on};
+use crate::registrar::{client, get, registration, say, site_on};
 use crate::site;
 
 async fn register(client: &Client, message: &Value) {
-    client.publish("router.register", message.to_string().into()).await.unwrap();
-    client.flush().await.unwrap();
-}
-
-fn at(address: &str, uris: &[&str]) -> Value {
-    let (host, port) = address.rsplit_once(':').unwrap();
-    json!({ "host": host, "port": port.parse::<u16>().unwrap(), "uris": uris })
+    say(client, "router.register", message).await;
 }
 
 /// Registers until the route is served: Hostler may not have subscribed yet.
@@ -35,7 +29,7 @@ async fn a_registration_of_hostlers_own_address_is_refused_and_logged() {
     let app = upstream().start().await;
     let site = site_on(&nats, "[server]\nlisten = [\"127.0.0.1:0\", \"[::]:0\"]").await;
     let client = client(&nats).await;
-    serves(&site, &client, &at(app.address(), &["good.test"]), "good.test").await;
+    serves(&site, &client, &registration(&app, &["good.test"]), "good.test").await;
     let (admin, public) = (site.admin().port(), site.addresses()[1].port());
     let own = [
         ("127.0.0.1", admin),
@@ -106,7 +100,7 @@ async fn a_registration_cannot_take_paths_of_a_configured_route() {
     let site = site(&config("/*")).start().await;
     let client = client(&nats).await;
     let uris = ["a.test", "a.test/deep", "*.test", "b.test"];
-    serves(&site, &client, &at(theirs.address(), &uris), "b.test").await;
+    serves(&site, &client, &registration(&theirs, &uris), "b.test").await;
     get(&site, "a.test", "/deep/1").await.assert_ok("ours");
     get(&site, "c.test", "/deep/1").await.assert_ok("theirs");
     site.says("route a.test/deep is not served: a configured route of this host has its paths").await;
@@ -130,12 +124,12 @@ async fn registrations_over_the_limits_are_refused_and_known_ones_stay() {
     let limits = "max_uris = 3\nmax_routes = 4\nmax_message_size = \"2 KiB\"\n";
     let site = site_on(&nats, limits).await;
     let client = client(&nats).await;
-    serves(&site, &client, &at(app.address(), &["a.test", "b.test"]), "a.test").await;
-    register(&client, &at(app.address(), &["1.test", "2.test", "3.test", "4.test"])).await;
-    let mut long = at(app.address(), &["long.test"]);
+    serves(&site, &client, &registration(&app, &["a.test", "b.test"]), "a.test").await;
+    register(&client, &registration(&app, &["1.test", "2.test", "3.test", "4.test"])).await;
+    let mut long = registration(&app, &["long.test"]);
     long["app"] = "x".repeat(3000).into();
     register(&client, &long).await;
-    register(&client, &at(app.address(), &["c.test", "d.test", "e.test"])).await;
+    register(&client, &registration(&app, &["c.test", "d.test", "e.test"])).await;
     let refused = eventually("the refusals", async || {
         let refused = site.status().await["registrar"]["messages"]["refused"].clone();
         (refused["routes"] == 1).then_some(refused)
@@ -150,7 +144,7 @@ async fn registrations_over_the_limits_are_refused_and_known_ones_stay() {
     for host in ["1.test", "long.test", "e.test"] {
         get(&site, host, "/").await.assert_status(404);
     }
-    register(&client, &at(app.address(), &["a.test"])).await;
+    register(&client, &registration(&app, &["a.test"])).await;
     get(&site, "a.test", "/").await.assert_ok("ok");
     for key in ["max_uris", "max_message_size", "max_routes"] {
         site.says(&format!("registrar.{key}")).await;
@@ -167,7 +161,7 @@ async fn idle_connections_of_many_registered_routes_make_room_for_others() {
     let client = client(&nats).await;
     let hosts: Vec<String> = (0..FEW).map(|number| format!("h{number}.test")).collect();
     let uris: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    serves(&site, &client, &at(app.address(), &uris), &hosts[0]).await;
+    serves(&site, &client, &registration(&app, &uris), &hosts[0]).await;
     for host in &hosts {
         get(&site, host, "/").await.assert_ok("ok");
     }
@@ -179,11 +173,11 @@ async fn one_message_with_many_uris_uses_little_memory() {
     let app = upstream().start().await;
     let site = site_on(&nats, "").await;
     let client = client(&nats).await;
-    serves(&site, &client, &at(app.address(), &["a.test"]), "a.test").await;
+    serves(&site, &client, &registration(&app, &["a.test"]), "a.test").await;
     // As many as a message of the largest size holds.
     let uris: Vec<String> = (0..60_000).map(|n| format!("h{n}.test")).collect();
     let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-    register(&client, &at(app.address(), &uris)).await;
+    register(&client, &registration(&app, &uris)).await;
     eventually("it to be refused", async || {
         (site.status().await["registrar"]["messages"]["refused"]["message_size"] == 1).then_some(())
     })
@@ -193,7 +187,7 @@ async fn one_message_with_many_uris_uses_little_memory() {
     let too_long = [&uris[..], &["a.test"][..]].concat();
     let too_many = [&uris[..1000], &["a.test"][..]].concat();
     for uris in [&too_long, &too_many] {
-        say(&client, "router.unregister", &at(app.address(), uris)).await;
+        say(&client, "router.unregister", &registration(&app, uris)).await;
     }
     eventually("both to be refused", async || {
         let refused = site.status().await["registrar"]["messages"]["refused"].clone();
@@ -209,14 +203,14 @@ async fn routes_that_come_and_go_at_once_do_not_fill_the_memory() {
     let app = upstream().start().await;
     let site = site_on(&nats, "keep_empty = \"0s\"").await;
     let client = client(&nats).await;
-    serves(&site, &client, &at(app.address(), &["a.test"]), "a.test").await;
+    serves(&site, &client, &registration(&app, &["a.test"]), "a.test").await;
     let memory = async || site.status().await["memory"].as_u64().unwrap();
     let before = memory().await;
     // All of them at once would need more than 150 MiB.
     for round in 0..40 {
         let uris: Vec<String> = (0..1000).map(|n| format!("h{n}.round-{round}.test")).collect();
         let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-        let message = at(app.address(), &uris);
+        let message = registration(&app, &uris);
         register(&client, &message).await;
         say(&client, "router.unregister", &message).await;
     }
@@ -237,7 +231,7 @@ async fn a_request_at_a_silent_member_is_answered_by_another() {
     let keys = "request_timeout = \"16s\"\nregister_interval = \"1s\"\nstale_threshold = \"2s\"\nprune_interval = \"500ms\"";
     let site = site_on(&nats, keys).await;
     let client = client(&nats).await;
-    let (first, second) = (at(silent.address(), &["a.test"]), at(other.address(), &["a.test"]));
+    let (first, second) = (registration(&silent, &["a.test"]), registration(&other, &["a.test"]));
     eventually("both to be known", async || {
         register(&client, &first).await;
         register(&client, &second).await;
@@ -287,9 +281,9 @@ async fn with_the_nats_permissions_of_the_guide_only_permitted_users_register() 
     let app_host = known("app-host").connect(nats.url()).await.unwrap();
     let other = known("monitoring").connect(nats.url()).await.unwrap();
     assert!(async_nats::connect(nats.url()).await.is_err(), "a connection without a user name is refused");
-    serves(&site, &app_host, &at(app.address(), &["a.test"]), "a.test").await;
-    register(&other, &at(app.address(), &["b.test"])).await;
+    serves(&site, &app_host, &registration(&app, &["a.test"]), "a.test").await;
+    register(&other, &registration(&app, &["b.test"])).await;
     // Earlier messages of other clients have arrived by then.
-    serves(&site, &app_host, &at(app.address(), &["c.test"]), "c.test").await;
+    serves(&site, &app_host, &registration(&app, &["c.test"]), "c.test").await;
     get(&site, "b.test", "/").await.assert_status(404);
 }

@@ -3,23 +3,19 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use hostler_testkit::{NatsServer, Site, eventually, nats, upstream};
-use rustix::process::{Pid, Signal, kill_process};
+use hostler_testkit::{Site, eventually, nats, upstream};
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::Instant;
 
 use crate::registrar::{answers, client, get, lists, registration, say, site_on};
-use crate::site;
+use crate::{signal, site};
 
 /// The status of the answer to the health check of a balancer.
 async fn health(site: &Site) -> u16 {
     site.send("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: HTTP-Monitor/1.1\r\n\r\n").await.status
-}
-
-fn signal(nats: &NatsServer, signal: Signal) {
-    kill_process(Pid::from_raw(i32::try_from(nats.pid()).unwrap()).unwrap(), signal).unwrap();
 }
 
 #[tokio::test]
@@ -31,7 +27,7 @@ async fn a_nats_server_that_hangs_removes_no_route() {
     let client = client(&nats).await;
     say(&client, "router.register", &registration(&app, &["a.test"])).await;
     answers(&site, "a.test", "/", "ok").await;
-    signal(&nats, Signal::STOP);
+    signal(nats.pid(), Signal::STOP);
     eventually("the outage to be noticed", async || {
         let registrar = &site.status().await["registrar"];
         assert_eq!(registrar["pruned"], 0, "{registrar}");

@@ -8,12 +8,12 @@ use std::process::Stdio;
 
 use hostler_testkit::{Site, Upstream, eventually, held_port, no_upstream, try_client, upstream, within};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
 use crate::metrics::samples;
-use crate::{in_front_of, site};
+use crate::{in_front_of, signal, site};
 
 fn pool(upstream: &Upstream) -> String {
     format!("members = ['{}']\nrequest_timeout = '1h'\nqueue.timeout = '1h'\n", upstream.address())
@@ -178,8 +178,7 @@ async fn a_signal_to_reload_that_comes_during_the_start_does_not_end_hostler() {
     let config = format!("{server}[[routes]]\nmatch = '*'\nrespond = {{ status = 204 }}\n");
 
     let mut pipe = eventually("the configuration to be read", async || writer_to(&file)).await;
-    let process = Pid::from_raw(hostler.id().unwrap() as i32).unwrap();
-    kill_process(process, Signal::HUP).unwrap();
+    signal(hostler.id().unwrap(), Signal::HUP);
     pipe.write_all(config.as_bytes()).unwrap();
     drop(pipe);
     eventually("it to listen", async || try_client(port.address()).await).await;

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 
 use hostler_testkit::{ReceivedAnswer, Site, Step, client, eventually, text, try_client, upstream};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::cache_hits::{numbered, with_cache};
-use crate::in_front_of;
+use crate::{in_front_of, signal};
 
 async fn upgrade(site: &Site) {
     site.command(&["upgrade"]).await.assert_exit(0);
@@ -132,7 +132,7 @@ async fn a_stop_after_two_upgrades_ends_the_first_process_too() {
     })
     .await;
     let last = said.split_once("pid ").unwrap().1.split(' ').next().unwrap();
-    kill_process(Pid::from_raw(last.parse().unwrap()).unwrap(), Signal::TERM).unwrap();
+    signal(last.parse().unwrap(), Signal::TERM);
     silent.assert_closed().await;
     assert_eq!(site.exit().await, 0);
 }

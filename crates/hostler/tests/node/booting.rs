@@ -73,7 +73,7 @@ async fn while_a_new_worker_boots_the_metrics_are_those_of_the_one_that_serves()
         site.workers().await.iter().any(|worker| worker["generation"] == 2).then_some(())
     })
     .await;
-    let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+    let metrics = site.ask_admin("/metrics").await.text();
     for (name, value) in [("requests", "3.0"), ("restarts", "0.0")] {
         let line = format!("\nhostler_worker_{name}_total{{pool=\"app\",worker=\"1\"}} {value}\n");
         assert!(metrics.contains(&line), "{line}: {metrics}");

@@ -58,7 +58,7 @@ async fn while_a_worker_is_replaced_the_metrics_have_each_series_once() {
             (workers.len() == 2 && workers.iter().any(|worker| worker["state"] == "retiring")).then_some(())
         })
         .await;
-        let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+        let metrics = site.ask_admin("/metrics").await.text();
         site.touch("go");
         metrics
     };

@@ -1,6 +1,6 @@
 //! Spares: they serve while another worker boots or is blocked, and run the newest code.
 
-use hostler_testkit::{client, eventually, run};
+use hostler_testkit::{eventually, run};
 use serde_json::Value;
 
 use super::proc;
@@ -51,7 +51,7 @@ async fn a_spare_serves_while_the_worker_that_died_boots() {
     let admin = site.admin().to_string();
     let table = run(env!("CARGO_BIN_EXE_hostler"), &["status", "--admin", &admin], site.folder()).await;
     assert!(table.stdout.contains("standby (spare)"), "{}", table.stdout);
-    let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+    let metrics = site.ask_admin("/metrics").await.text();
     for worker in [1, 2] {
         let memory = format!("\nhostler_worker_resident_memory_bytes{{pool=\"app\",worker=\"{worker}\"}} ");
         assert!(metrics.contains(&memory), "{memory}: {metrics}");
@@ -119,7 +119,7 @@ async fn a_spare_serves_while_all_workers_are_blocked() {
     site.logged("its event loop has not turned for 3 s").await;
     site.logged("is started as a spare").await;
     eventually("the metrics show both as blocked", async || {
-        let metrics = client(site.admin()).await.get_of("localhost", "/metrics").await.text();
+        let metrics = site.ask_admin("/metrics").await.text();
         let blocked = |worker: usize| {
             let name = format!("hostler_worker_blocked_seconds{{pool=\"app\",worker=\"{worker}\"}} ");
             metrics.lines().find_map(|line| line.strip_prefix(name.as_str())?.parse::<f64>().ok())
