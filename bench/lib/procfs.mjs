@@ -57,8 +57,7 @@ export function family(pid) {
 
 /** Resident memory of one process in bytes. */
 export function residentBytes(pid) {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) * 1024;
+  return residentParts(pid).resident;
 }
 
 /** Resident memory in bytes: the total, the process's own part, and the pages of mapped files. */

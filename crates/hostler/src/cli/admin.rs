@@ -128,8 +128,7 @@ impl Admin {
     /// Sends POST with the token.
     pub fn post(&self, path: &str, time_limit: Duration) -> Result<WholeAnswer, String> {
         let authorization = self.authorization();
-        let mut fields = fields(authorization.as_deref());
-        fields.push((COMMAND_FIELD, "1"));
+        let fields = order_fields(authorization.as_deref());
         let address = self.address();
         self.ask(async {
             self.is_alive().await?;
@@ -170,8 +169,7 @@ impl Admin {
         reading: impl AsyncFnOnce(ArrivingAnswer) -> Result<T, String>,
     ) -> Result<T, String> {
         let authorization = self.authorization();
-        let mut fields = fields(authorization.as_deref());
-        fields.push((COMMAND_FIELD, "1"));
+        let fields = order_fields(authorization.as_deref());
         let whole = async {
             self.is_alive().await?;
             let answer = ArrivingAnswer::post(&self.address(), path, &fields).await?;
@@ -305,8 +303,8 @@ fn is_sentence(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('<') && !text.contains('\n')
 }
 
-fn fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {
-    authorization.map(|value| ("Authorization", value)).into_iter().collect()
+fn order_fields(authorization: Option<&str>) -> Vec<(&'static str, &str)> {
+    authorization.map(|value| ("Authorization", value)).into_iter().chain([(COMMAND_FIELD, "1")]).collect()
 }
 
 /// The Hostler that was started in this folder, or else the only one of this user. Exit code 2 if there are several.

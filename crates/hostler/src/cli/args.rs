@@ -60,12 +60,12 @@ pub enum Command {
     ///
     /// Serves until SIGTERM, SIGINT or SIGQUIT. Then it finishes the accepted requests and stops the workers. A second signal
     /// stops at once.
-    Start(Start),
+    Start(FileArgs),
     /// Check a configuration file, and show what it means or what is wrong with it.
     ///
     /// Prints a summary and exits with 0. Warns about what is probably a mistake, such as a key that changes nothing. If the
     /// file has errors, prints each error with file, line and key, and exits with 2.
-    Check(Check),
+    Check(FileArgs),
     /// Print the JSON schema of the configuration file.
     ///
     /// Editors with taplo or Even Better TOML complete and explain keys by it: run `hostler schema > hostler.schema.json`,
@@ -202,22 +202,13 @@ pub struct Run {
     app: Vec<String>,
 }
 
-/// `hostler start`
+/// `hostler start` and `hostler check`
 #[derive(Debug, clap::Args)]
 #[command(after_help = KEYS_ARE_FLAGS)]
-pub struct Start {
-    #[command(flatten)]
-    file: FileArgs,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// `hostler check`
-#[derive(Debug, clap::Args)]
-#[command(after_help = KEYS_ARE_FLAGS)]
-pub struct Check {
-    #[command(flatten)]
-    file: FileArgs,
+pub struct FileArgs {
+    /// Configuration file
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    config: PathBuf,
     #[command(flatten)]
     common: Common,
 }
@@ -231,13 +222,6 @@ pub struct Pack {
     /// Pack to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-struct FileArgs {
-    /// Configuration file
-    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
-    config: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -372,17 +356,10 @@ impl Run {
     }
 }
 
-impl Start {
+impl FileArgs {
     /// The file and the flags.
     pub fn invocation(&self, load_context: LoadContext) -> Invocation {
-        Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), load_context }
-    }
-}
-
-impl Check {
-    /// The file and the flags.
-    pub fn invocation(&self, load_context: LoadContext) -> Invocation {
-        Invocation { file: Some(self.file.config.clone()), settings: self.common.settings(), load_context }
+        Invocation { file: Some(self.config.clone()), settings: self.common.settings(), load_context }
     }
 }
 

@@ -13,10 +13,10 @@ use hostler_lookup::geo::verify;
 use hostler_lookup::postal::PostalFile;
 use hostler_worker::{Slots, WorkerSettings};
 
-use super::{Check, complain, print};
+use super::{FileArgs, complain, print};
 
 /// Prints a summary and exits with 0, or prints the errors and exits with 2.
-pub fn check(args: &Check) -> ExitCode {
+pub fn check(args: &FileArgs) -> ExitCode {
     match config::load_to_check(&args.invocation(LoadContext::of_process())) {
         Ok(config) => {
             for warning in &config.warnings {

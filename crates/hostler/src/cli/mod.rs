@@ -31,7 +31,7 @@ pub use admin_args::{
     Ask, DrainArgs, HeapArgs, PauseArgs, ProfileArgs, PurgeArgs, Restart, Resume, RoutesArgs, StatusArgs,
     TopArgs, UndrainArgs,
 };
-pub use args::{Args, Check, Command, Pack, Run, Start};
+pub use args::{Args, Command, FileArgs, Pack, Run};
 pub use check::{check, summary};
 pub use help_files::{completions, man_pages};
 pub use init::{Init, init};

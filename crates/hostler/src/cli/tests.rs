@@ -31,8 +31,7 @@ fn invocation(line: &str) -> Result<Invocation, String> {
     let args = Args::parse_given(words).map_err(|error| error.to_string())?;
     Ok(match args.command {
         Command::Run(run) => run.invocation(load_context()),
-        Command::Start(start) => start.invocation(load_context()),
-        Command::Check(check) => check.invocation(load_context()),
+        Command::Start(args) | Command::Check(args) => args.invocation(load_context()),
         Command::Status(status) => status.ask.invocation(load_context()),
         other => panic!("{other:?}"),
     })
