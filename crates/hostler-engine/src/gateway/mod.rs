@@ -177,7 +177,6 @@ impl Gateway {
             // Boxed, so that requests without a cache do not carry the room for it.
             (Some(fetch), _) => Box::pin(fetch.run(at, exchange, client, thread)).await,
         };
-        exchange.late_answer = None;
         cached::invalidate(&self.routes, exchange, &answered);
         let answered = answered.and_then(|answer| stream::begin(answer, target, exchange));
         // The order: a fresh answer, else a stale one from the cache, else the fallback, else the refusal.
