@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use hostler_address::{AddressHeader, ClientAddress, Peer, Trust};
+use hostler_address::{AddressHeader, AddressSource, ClientAddress, Peer, Trust};
 use hostler_wire::{Fields, Name, RequestHead, Version, is_token, tokens};
 
 /// The longest request id of a client that is kept.
@@ -16,6 +16,19 @@ const NOT_CARRIED: [&str; 5] = ["h2c", "h2", "h3", "http", "tls"];
 /// The client by its connection and the head of its request.
 pub(super) fn client(trust: &Trust, peer: Peer, fields: &Fields) -> ClientAddress {
     trust.client(peer, fields.all(name(trust.header)))
+}
+
+/// Writes the client's address into `X-Forwarded-For`, if a trusted proxy names it in another field: the client may have written what came
+/// there, and apps read the address there.
+pub(super) fn name_client(trust: &Trust, client: &ClientAddress, fields: &mut Fields) {
+    if !client.peer_trusted || trust.header == AddressHeader::XForwardedFor {
+        return;
+    }
+    let name = AddressHeader::XForwardedFor.name();
+    fields.remove(|field| field.eq_ignore_ascii_case(name.as_bytes()));
+    if let AddressSource::Header(_) = client.source {
+        fields.add(name.as_bytes(), client.ip.to_string().as_bytes());
+    }
 }
 
 /// The field name as the parser classifies it.

@@ -242,6 +242,7 @@ impl Exchange {
     pub fn begin(&mut self, trust: &Trust) {
         self.reset();
         self.client = from_head::client(trust, self.peer(), &self.head.fields);
+        from_head::name_client(trust, &self.client, &mut self.head.fields);
         self.forwarded_proto = self.client.https.map(|tls| if tls { Scheme::Https } else { Scheme::Http });
         (self.id, self.offer) = (RequestId::of(&self.head.fields), from_head::offer(&self.head));
     }

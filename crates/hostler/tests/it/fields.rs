@@ -163,7 +163,10 @@ async fn client_address_can_name_another_header() {
     assert_eq!(site.access("/").await["client"], "81.2.69.160");
     // The app finds the client there, too.
     assert_eq!(seen.field("cf-connecting-ip").as_deref(), Some("81.2.69.160"));
-    assert_eq!(seen.field("x-forwarded-for").as_deref(), Some("6.6.6.6, 127.0.0.2"));
+    // The proxy has passed on what the client says about itself.
+    assert_eq!(seen.field("x-forwarded-for").as_deref(), Some("81.2.69.160, 127.0.0.2"));
+    let seen = seen_from("127.0.0.2", &site, &app, "X-Forwarded-For: 6.6.6.6\r\n").await;
+    assert_eq!(seen.field("x-forwarded-for").as_deref(), Some("127.0.0.2"));
 }
 
 #[tokio::test]
