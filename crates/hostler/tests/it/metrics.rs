@@ -229,6 +229,16 @@ fn the_dashboard_the_alerts_and_the_guide_name_only_metrics_that_exist() {
 }
 
 #[test]
+fn no_panel_of_the_dashboard_cuts_off_a_rate() {
+    let text = std::fs::read_to_string(monitoring().join("grafana.json")).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let limited = panels.filter(|panel| panel["fieldConfig"]["defaults"]["max"].is_number());
+    let cut: Vec<_> = limited.filter(|panel| panel["targets"].to_string().contains("rate(")).collect();
+    assert!(cut.is_empty(), "{cut:?}");
+}
+
+#[test]
 fn the_alert_rules_do_what_they_say() {
     for (command, file) in
         [(["check", "rules"], "hostler.rules.yml"), (["test", "rules"], "hostler.rules.test.yml")]
