@@ -2,7 +2,7 @@
 //! every page once. Knows no HTTP.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::notification::RemovalCause;
@@ -54,12 +54,15 @@ pub struct Counts {
     pub evicted: u64,
     /// How many entries were purged.
     pub purged: u64,
+    /// It has stored something, though it may be empty now.
+    pub has_stored: bool,
 }
 
 #[derive(Default)]
 struct StoreCounters {
     evicted: AtomicU64,
     purged: AtomicU64,
+    has_stored: AtomicBool,
 }
 
 impl<H: Send + Sync + 'static> Cache<H> {
@@ -246,7 +249,10 @@ impl<H: Send + Sync + 'static> Cache<H> {
         let before = if self.memory.contains_key(key) { self.memory.get(key) } else { None };
         match how(before) {
             SlotChange::Nothing => {}
-            SlotChange::Put(variants) => self.memory.insert(key.into(), variants),
+            SlotChange::Put(variants) => {
+                self.counts.has_stored.store(true, Ordering::Relaxed);
+                self.memory.insert(key.into(), variants);
+            }
             SlotChange::Remove => self.memory.invalidate(key),
         }
     }
@@ -259,6 +265,7 @@ impl<H: Send + Sync + 'static> Cache<H> {
             bytes: self.memory.weighted_size(),
             evicted: self.counts.evicted.load(Ordering::Relaxed),
             purged: self.counts.purged.load(Ordering::Relaxed),
+            has_stored: self.counts.has_stored.load(Ordering::Relaxed),
         }
     }
 }

@@ -25,11 +25,11 @@ pub struct CacheReport {
     pub memcached: Vec<ServerStatus>,
 }
 
-/// None if no route has a cache and nothing is stored.
+/// None until a response was stored, unless there is memcached.
 pub(super) fn status(shared_cache: &Arc<SharedCache>) -> Option<CacheReport> {
     let counts = shared_cache.memory.counts();
     let memcached = shared_cache.tier.load().as_ref().map(|tier| tier.status()).unwrap_or_default();
-    let is_used = counts.keys + counts.evicted + counts.purged > 0 || !memcached.is_empty();
+    let is_used = counts.has_stored || !memcached.is_empty();
     is_used.then(|| CacheReport {
         keys: counts.keys,
         bytes: counts.bytes,

@@ -202,6 +202,17 @@ fn a_purge_removes_its_entries_and_returns_their_count() {
 }
 
 #[test]
+fn a_store_that_is_empty_again_tells_that_it_was_used() {
+    let cache = cache();
+    let counted = || (cache.counts().keys, cache.counts().has_stored);
+    assert_eq!(counted(), (0, false));
+    assert!(cache.keep(b"a", entry(10, 5, &[])));
+    assert_eq!(counted(), (1, true));
+    cache.forget(b"a", Tick(20));
+    assert_eq!(counted(), (0, true));
+}
+
+#[test]
 fn a_purge_counts_also_if_another_with_an_earlier_time_is_noted_after_it() {
     let cache = cache();
     cache.purge(&Purge::Tag("t".into()), Tick(100));
