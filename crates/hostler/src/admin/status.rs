@@ -1,6 +1,6 @@
 //! The Status: one snapshot of the counters of all parts of the program. Does not know in which format it is shown.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -25,7 +25,7 @@ use hostler_worker::{
     Boots, RolloutSnapshot, ScalingSnapshot, Supervisor, WorkerMemory, WorkerSnapshot, resident_bytes,
 };
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -191,6 +191,7 @@ pub struct ConnectionStatus {
 
 #[derive(Debug, Serialize)]
 pub struct CertificateStatus {
+    #[serde(serialize_with = "path_as_text")]
     pub file: PathBuf,
     pub names: Vec<String>,
     pub valid_from: Option<Timestamp>,
@@ -385,5 +386,25 @@ fn route_status(route: &RouteSource) -> RouteStatus {
         pool: route.pool.clone(),
         counters: route.counters.view(),
         early_hints: route.early_hints.as_ref().map(|hints| hints.view(route.counters.early_hints())),
+    }
+}
+
+/// A path may have bytes that are not UTF-8. Without this, nothing of the whole Status would be written then.
+fn path_as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_in_a_folder_whose_name_is_not_utf_8_is_in_the_status() {
+        let file = PathBuf::from(OsString::from_vec(b"/srv/caf\xe9/cert.pem".to_vec()));
+        let status = CertificateStatus { file, names: Vec::new(), valid_from: None, valid_until: None };
+        assert_eq!(serde_json::to_value(&status).unwrap()["file"], "/srv/caf\u{fffd}/cert.pem");
     }
 }
