@@ -23,6 +23,8 @@ pub struct Timings {
     pub slot_since: Option<Instant>,
     /// How long the last slot was held. None if no slot was held, it is still held, or its try got no answer.
     pub slot_hold: Option<Duration>,
+    /// From when until when it waited after that for another slot, and got none.
+    pub vain_wait: Option<(Instant, Instant)>,
     /// From the first byte to the worker until the head of its answer.
     pub worker_time: Option<Duration>,
     /// The CPU time that workers used for the request, over all attempts. None if it is not known.
@@ -63,6 +65,7 @@ impl Timings {
             failed_tries: Duration::ZERO,
             slot_since: None,
             slot_hold: None,
+            vain_wait: None,
             worker_time: None,
             worker_cpu: None,
         }

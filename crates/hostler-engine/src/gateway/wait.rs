@@ -113,6 +113,7 @@ impl<'a> QueueWait<'a> {
         exchange.log_facts.in_use =
             outcome.as_ref().map_or(exchange.log_facts.in_use, |lease| Some(lease.others_in_use()));
         exchange.timings.slot_since = outcome.as_ref().map(Lease::since).ok().or(exchange.timings.slot_since);
+        exchange.timings.vain_wait = outcome.is_err().then(|| (asked, Instant::now()));
         exchange.timings.queue_wait += match &outcome {
             Ok(lease) => lease.since().saturating_duration_since(asked),
             Err(_) => asked.elapsed(),

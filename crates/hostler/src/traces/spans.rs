@@ -150,17 +150,20 @@ impl SpanTimes {
         (from.clamp(self.started, self.end), to.clamp(self.started, self.end))
     }
 
-    /// All waits as one. It ends where the last slot begins.
+    /// All waits as one. It ends where the last slot begins, or with a last wait that has brought none.
     fn queue(&self, exchange: &Exchange) -> (Instant, Instant) {
-        let to = exchange.timings.slot_since.unwrap_or(self.end);
+        let until = exchange.timings.vain_wait.map(|(_, until)| until.min(self.end));
+        let to = until.or(exchange.timings.slot_since).unwrap_or(self.end);
         let from = to.checked_sub(exchange.timings.queue_wait).unwrap_or(self.started);
         (from.max(self.started), to)
     }
 
-    /// The last slot. It may end after the client has left, and a slot that is still held has no end yet.
+    /// The last slot. It may end after the client has left, and a slot that is still held has no end yet. That of a failed try was over when
+    /// the request waited again.
     fn slot(&self, exchange: &Exchange) -> Option<(Instant, Instant)> {
         let since = exchange.timings.slot_since?;
-        let to = exchange.timings.slot_hold.map_or(self.end, |hold| since + hold);
+        let waited_again = exchange.timings.vain_wait.map(|(from, _)| from);
+        let to = exchange.timings.slot_hold.map(|hold| since + hold).or(waited_again).unwrap_or(self.end);
         Some((since, to.min(self.end)))
     }
 
@@ -297,7 +300,30 @@ fn trace_state(exchange: &Exchange) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hostler_engine::exchange::Sweep;
+    use tokio::time::advance;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_ends_when_its_request_waits_for_another_one() {
+        let address = ([127, 0, 0, 1], 80).into();
+        let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+        let at = |millis| exchange.timings.started + Duration::from_millis(millis);
+        let (since, waited) = (at(10), (at(50), at(250)));
+        exchange.log_facts.queue_length = Some(0);
+        (exchange.timings.slot_since, exchange.timings.vain_wait) = (Some(since), Some(waited));
+        exchange.timings.queue_wait = Duration::from_millis(210);
+        advance(Duration::from_millis(260)).await;
+        let context = TraceContext::of(&exchange.head.fields, 1, true);
+        let spans = of(&exchange, &context);
+        let millis = |nanos: u64| (nanos - spans[0].start_time_unix_nano) / 1_000_000;
+        let times: Vec<_> = spans
+            .iter()
+            .map(|span| (millis(span.start_time_unix_nano), millis(span.end_time_unix_nano)))
+            .collect();
+        assert_eq!(times, [(0, 260), (40, 250), (10, 50), (10, 50)], "request, queue, slot, worker");
+    }
 
     #[test]
     fn host_and_port_are_apart() {
