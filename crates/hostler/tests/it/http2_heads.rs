@@ -239,6 +239,26 @@ async fn trailers_over_the_limit_of_a_head_reset_their_stream() {
 }
 
 #[tokio::test]
+async fn more_than_a_hundred_trailers_reset_their_stream() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = frame_client(site.address()).await;
+    // A field in the table, which each byte after it repeats.
+    let mut trailers = indexed_block(&[("x-sum", "9")]);
+    trailers.extend([0x80_u8 | 62; 100]);
+    client
+        .send(&[
+            Frame::head(1, &with(&[(":method", "POST")])),
+            Frame::new(Frame::DATA, 0, 1, "abc"),
+            Frame::request_of(1, trailers),
+        ])
+        .await;
+    assert_reset(&mut client, &[]).await;
+    // Only the request that follows reaches the app.
+    assert_eq!(app.only_request().method(), "GET");
+}
+
+#[tokio::test]
 async fn a_valid_http2_head_is_passed_on_unchanged() {
     let app = upstream().start().await;
     let site = in_front_of(&app, "").await;

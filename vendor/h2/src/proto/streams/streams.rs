@@ -15,6 +15,9 @@ use tokio::io::AsyncWrite;
 use std::sync::{Arc, Mutex};
 use std::{fmt, io};
 
+/// The most trailer fields of a request.
+const MAX_REQUEST_TRAILERS: usize = 100;
+
 #[derive(Debug)]
 pub(crate) struct Streams<B, P>
 where
@@ -617,6 +620,13 @@ impl Inner {
                     // Receiving trailers that don't set EOS is a "malformed"
                     // message. Malformed messages are a stream error.
                     proto_err!(stream: "recv_headers: trailers frame was not EOS; stream={:?}", stream.id);
+                    return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR));
+                }
+
+                // Trailers wait until all DATA was read, and no window limits them. HPACK
+                // makes thousands of fields of as many bytes.
+                if peer.is_server() && frame.fields().len() > MAX_REQUEST_TRAILERS {
+                    proto_err!(stream: "recv_headers: too many trailers; stream={:?}", stream.id);
                     return Err(Error::library_reset(stream.id, Reason::PROTOCOL_ERROR));
                 }
 
