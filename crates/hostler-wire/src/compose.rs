@@ -126,6 +126,23 @@ mod tests {
     }
 
     #[test]
+    fn a_head_without_its_fields_takes_little_memory_and_keeps_a_short_request_line() {
+        let long = vec![b'x'; 10_000];
+        let lines = [(b"a".to_vec(), vec![b'y'; 40_000])];
+        let cases: [(&[u8], &[u8], &[u8], &[u8]); 3] = [
+            (b"HEAD", b"/a?b", b"HEAD", b"/a?b"),
+            (b"HEAD", &long, b"HEAD", b""),
+            (&long, b"/a?b", b"", b""),
+        ];
+        for (method, target, kept_method, kept_target) in cases {
+            let mut head = composed(method, target, &lines).unwrap();
+            head.forget_fields();
+            assert_eq!((head.method(), head.target()), (kept_method, kept_target));
+            assert!(head.fields.is_empty() && head.fields.memory() < 8 * 1024, "{}", head.fields.memory());
+        }
+    }
+
+    #[test]
     fn a_field_that_http_1_1_could_not_carry_is_refused_with_its_position() {
         let field = |line, name: &str| HeadError::Field { line, name: name.into() };
         let cases: &[(&str, &str, &str, &str, HeadError)] = &[

@@ -123,7 +123,12 @@ impl Fields {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
+        self.keep_bytes(0);
+    }
+
+    /// Removes all lines, and all bytes but the first ones.
+    pub(crate) fn keep_bytes(&mut self, first: usize) {
+        self.bytes.truncate(first);
         self.list.clear();
         self.first = [0; NAMES];
         self.connection = Connection::default();

@@ -18,6 +18,9 @@ pub(crate) use fault::printable;
 /// Up to this many field lines, the parser's table is on the stack. Heads with more lines are rare and allocate.
 const TABLE: usize = 128;
 
+/// A method or a target that ends behind this many bytes does not stay when the fields are forgotten.
+const KEPT_LINE: usize = 2 * 1024;
+
 /// A longer text is not shown as a version.
 const LONGEST_VERSION: usize = 16;
 
@@ -131,6 +134,19 @@ impl RequestHead {
     /// Removes what was parsed, and frees the memory of a large head.
     pub fn clear_for_long(&mut self) {
         self.clear();
+        self.fields.free_room();
+    }
+
+    /// Removes the fields of a request that is refused, and frees their memory. The request line stays for the log, and because a response to
+    /// HEAD has no body; a method or a target of several kilobytes does not stay.
+    pub fn forget_fields(&mut self) {
+        for part in [&mut self.method, &mut self.target] {
+            if part.end() > KEPT_LINE {
+                *part = Span::default();
+            }
+        }
+        self.other_version = Span::default();
+        self.fields.keep_bytes(self.method.end().max(self.target.end()));
         self.fields.free_room();
     }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use hostler_testkit::{Client, Site, Step, client_with_window, eventually, ok, request, text, upstream};
+use hostler_testkit::{
+    Client, Frame, Site, Step, block, client_with_window, eventually, frame_client, indexed_block, ok,
+    request, text, upstream,
+};
 
 use super::http2::{get, talk, whole};
 use crate::in_front_of;
@@ -163,6 +166,40 @@ async fn long_heads_of_many_streams_stay_within_the_request_memory() {
         (used(&site, "request_memory").await.0 == 0).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn long_heads_of_refused_streams_stay_within_the_request_memory() {
+    const STREAMS: u32 = 20;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.request_memory = '512 KiB'").await;
+    let mut greedy = frame_client(site.address()).await;
+    // Without a window, no refusal can be sent whole.
+    greedy.send(&[Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0])]).await;
+    let value = "x".repeat(500);
+    for stream in (0..STREAMS).map(|count| 2 * count + 1) {
+        let path = format!("/{stream}");
+        let path = (":path", path.as_str());
+        let usual = block(&[(":method", "GET"), (":scheme", "http"), path, (":authority", "a.test")]);
+        // A field in the table, which each byte after it repeats. It comes more than a hundred times.
+        let repeated = indexed_block(&[("x-long", value.as_str())]);
+        let head = [usual, repeated, vec![0x80 | 62; 110]].concat();
+        greedy.send(&[Frame::request_of(stream, head)]).await;
+        assert_eq!(greedy.next_of(Frame::HEADERS).await.stream, stream, "the head of a refusal");
+    }
+    let taken = used(&site, "request_memory").await.0;
+    assert!((50_000..=256 << 10).contains(&taken), "{taken}");
+    assert_ne!(site.status().await["request_memory"]["refused"], 0);
+    let mut large = get("/");
+    large.headers_mut().insert("x-large", "x".repeat(60_000).parse().unwrap());
+    assert_eq!(talk(&site).await.ask(large).await.0.status(), 200);
+    drop(greedy);
+    eventually("nothing to be held any more", async || {
+        (used(&site, "request_memory").await.0 == 0).then_some(())
+    })
+    .await;
+    // Of the last one there was no memory for more than its request line.
+    site.access(&format!("/{}", 2 * STREAMS - 1)).await;
 }
 
 #[tokio::test]

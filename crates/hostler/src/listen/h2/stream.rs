@@ -106,10 +106,14 @@ pub(super) fn begin(
         Err(refusal) => (None, Err(refusal)),
     };
     let mut head_memory = common.memory.reservation();
-    let read = read.and_then(|length| {
-        let counted = exchange.head.fields.memory().saturating_sub(UNCOUNTED_HEAD);
-        if head_memory.resize(counted as u64) { Ok(length) } else { Err(Refusal::HeadMemory) }
-    });
+    let counted = exchange.head.fields.memory().saturating_sub(UNCOUNTED_HEAD);
+    // Also of a head that is refused: the refusal waits until the client takes it.
+    let read = if head_memory.resize(counted as u64) {
+        read
+    } else {
+        exchange.head.forget_fields();
+        read.and(Err(Refusal::HeadMemory))
+    };
     let ended = request.body().is_end_stream() || key.is_some();
     let awaits_continue = !ended && request.headers().contains_key(EXPECT);
     let length = match read {
