@@ -108,6 +108,7 @@ impl Clients {
             spool: OnceLock::new(),
             encoders: OnceLock::new(),
             request_memory: OnceLock::new(),
+            window_memory: OnceLock::new(),
         });
         table.insert(network, Arc::downgrade(&load));
         load
@@ -155,6 +156,7 @@ pub struct ClientLoad {
     spool: OnceLock<SpoolAccount>,
     encoders: OnceLock<ClientEncoders>,
     request_memory: OnceLock<Arc<MemoryAccount>>,
+    window_memory: OnceLock<Arc<MemoryAccount>>,
 }
 
 impl ClientLoad {
@@ -182,6 +184,12 @@ impl ClientLoad {
     /// The client's share of the memory for requests, for all its connections.
     pub fn request_memory(&self, budget: &Arc<MemoryBudget>) -> Arc<MemoryAccount> {
         self.request_memory.get_or_init(|| budget.account()).clone()
+    }
+
+    /// The same for the receive windows of its HTTP/2 connections. It is another share, because without room for a window an upload that waits
+    /// would stop the others of its connection.
+    pub fn window_memory(&self, budget: &Arc<MemoryBudget>) -> Arc<MemoryAccount> {
+        self.window_memory.get_or_init(|| budget.account()).clone()
     }
 
     /// What the encoders of the client hold, on all its connections.

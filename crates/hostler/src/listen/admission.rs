@@ -51,6 +51,11 @@ impl ConnectionOrigin {
         Some(self.shares()?.request_memory(budget))
     }
 
+    /// The same for the receive windows of HTTP/2.
+    pub(super) fn shared_windows(&self, budget: &Arc<MemoryBudget>) -> Option<Arc<MemoryAccount>> {
+        Some(self.shares()?.window_memory(budget))
+    }
+
     /// The client, if its connections share what they use.
     fn shares(&self) -> Option<&Arc<ClientLoad>> {
         let place = self.place.as_ref().filter(|_| !is_near(self.peer.ip()))?;

@@ -226,6 +226,39 @@ async fn many_connections_of_one_client_leave_memory_for_the_requests_of_others(
 }
 
 #[tokio::test]
+async fn many_windows_of_one_client_leave_memory_for_the_requests_of_others() {
+    const CONNECTIONS: usize = 20;
+    let app = upstream().holds_requests().start().await;
+    let settings = "server.request_memory = '4 MiB'\nserver.proxy_protocol = ['127.0.0.2']\n\
+                    pools.app.concurrency = 1\npools.app.queue.timeout = '5m'\n";
+    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\nbuffer = 'none'\n";
+    let site = in_front_of(&app, &[settings, routes].concat()).await;
+    let fields = [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a.test")];
+    let mut upload = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    upload.extend(Frame::new(Frame::SETTINGS, 0, 0, "").bytes());
+    upload.extend(Frame::head(1, &fields).bytes());
+    // Nearly all of the smallest window of a connection. It is not read while the request waits.
+    upload.extend(Frame::new(Frame::DATA, 0, 1, vec![b'x'; 16_000]).bytes().repeat(4));
+    let mut greedy = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = site.connect_from("127.0.0.2").await;
+        connection.send("PROXY TCP4 81.2.69.160 203.0.113.1 4000 80\r\n").await;
+        connection.send(&upload).await;
+        greedy.push(connection);
+    }
+    eventually("a window that got no more memory", async || {
+        (site.status().await["request_memory"]["refused"] != 0).then_some(())
+    })
+    .await;
+    eventually("half of the memory at most to be taken", async || {
+        let (taken, limit) = used(&site, "request_memory").await;
+        (taken <= limit / 2).then_some(())
+    })
+    .await;
+    drop(greedy);
+}
+
+#[tokio::test]
 async fn a_full_spool_refuses_only_requests_that_need_it() {
     let app = upstream().start().await;
     let limits =

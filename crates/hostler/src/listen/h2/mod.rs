@@ -146,7 +146,9 @@ impl Shard {
         let connection = handshake(&settings, metered_io, &signals).await?;
         let phase_deadline = self.sweep.deadline();
         let own = self.gateway.request_memory.account();
-        let window = ReceiveWindow::new(own.reservation(), settings.http2.connection_window);
+        let windows = origin.shared_windows(&self.gateway.request_memory);
+        let room = windows.as_ref().unwrap_or(&own).reservation();
+        let window = ReceiveWindow::new(room, settings.http2.connection_window);
         let peer_ip = origin.peer.ip().to_canonical().to_string().into();
         let memory = origin.shared_memory(&self.gateway.request_memory).unwrap_or(own);
         let spool = origin.shared_spool(&settings.spool).map_or_else(OnceLock::new, OnceLock::from);
