@@ -16,7 +16,7 @@ async fn a_looping_request_is_refused_at_its_second_pass() {
     one.rewrite(&format!("[pools.app]\nmembers = [\"{}\"]\n", two.address()));
     one.command(&["reload"]).await.assert_exit(0);
     let answer = one.get("/").await;
-    answer.assert_refused(508, "loop").assert_says("it is in a loop");
+    answer.assert_refused(508, "loop").assert_says("is in a loop");
     let lines = eventually("both lines of the first", async || {
         let lines = one.access_lines();
         (lines.len() == 2).then_some(lines)

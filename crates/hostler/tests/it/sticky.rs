@@ -81,7 +81,7 @@ async fn two_hostlers_choose_the_same_member_by_a_header_field() {
     let by = "'header:X-User'";
     let [one, two] = [before(&members, by).await, before(&members, by).await];
     let mut chosen = HashSet::new();
-    for user in 0..12 {
+    for user in 0..40 {
         let request = format!("GET / HTTP/1.1\r\nHost: a\r\nX-User: user-{user}\r\n\r\n");
         let answers = [one.send(&request).await.text(), two.send(&request).await.text()];
         assert_eq!(answers[0], answers[1]);
