@@ -86,12 +86,15 @@ function notices(status) {
     if (pool.paused) all.push(['warn', `${pool.name} is paused: its requests wait.`, 'guide/failures.md#a-pool-is-paused']);
     if (pool.rollout?.running_ms != null) all.push(['warn', `${pool.name} restarts: ${pool.rollout.done} of ${pool.rollout.total} workers are new.`, 'guide/failures.md#a-pool-restarts']);
     if (pool.rollout?.last?.succeeded === false) all.push(['bad', `The last restart of ${pool.name} failed ${millis(pool.rollout.last.ago_ms)} ago: ${pool.rollout.last.result}`, 'guide/failures.md#a-restart-fails-because-the-new-version-does-not-boot']);
-    for (const kept of pool.kept_off) all.push(['warn', `${pool.name}: Hostler refuses requests like ${kept.request} for another ${millis(kept.for_ms)}, because they made workers die.`, 'guide/failures.md#the-same-request-kills-workers-again-and-again']);
+    const [kept, ...more] = pool.kept_off;
+    if (kept) all.push(['warn', `${pool.name}: Hostler refuses requests like ${kept.request} for another ${millis(kept.for_ms)}, because they made workers die. Correct the app.${more.length > 0 ? ` Others that it refuses: ${more.length}.` : ''}`, 'guide/failures.md#the-same-request-kills-workers-again-and-again']);
   }
   if (status.state === 'draining') all.push(['warn', 'Hostler stops: it finishes what it has accepted.', 'guide/failures.md#hostler-is-stopped-sigterm-sigint']);
   if (status.last_reload?.ok === false) all.push(['bad', `The last reload failed: ${status.last_reload.text.join('; ')}`, 'guide/failures.md#a-reload-has-a-bad-configuration']);
   if (status.log.stuck_ms != null) all.push(['warn', `The reader of the log has read nothing for ${millis(status.log.stuck_ms)}.`, 'guide/failures.md#hostler-writes-its-log-to-a-pipe-that-is-full']);
-  for (const { severity, text, action, page } of status.advice ?? []) all.push([severity === 'critical' ? 'bad' : 'warn', `${text}${/[.?]$/.test(text) ? '' : '.'} ${action}`, page]);
+  // One line about refused requests is enough.
+  const isSaid = ({ id, pool }) => id === 'requests_kill_workers' && status.pools.some(({ name, kept_off: kept }) => name === pool && kept.length > 0);
+  for (const { severity, text, action, page } of (status.advice ?? []).filter((each) => !isSaid(each))) all.push([severity === 'critical' ? 'bad' : 'warn', `${text}${/[.?]$/.test(text) ? '' : '.'} ${action}`, page]);
   const place = at('notices');
   // A rebuilt link or button would lose the focus. The texts, whose figures change all the time, are set below.
   const key = all.map(([kind, , page, name]) => `${kind} ${name ?? ''} ${page}`).join('\n');
