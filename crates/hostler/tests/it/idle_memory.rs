@@ -167,6 +167,36 @@ async fn fields_in_the_table_of_a_client_do_not_keep_the_frames_that_brought_the
     eventually("memory as before", async || (memory(&site).await < before + 10 * MIB).then_some(())).await;
 }
 
+/// A client whose head has not ended. It has 1,950 fields of one byte each.
+async fn http2_client_with_an_open_head(site: &Site) -> FrameClient {
+    let mut client = frame_client(site.address()).await;
+    // `age` without a value, as the static table has it (RFC 7541 appendix A).
+    let head = [block(&METHOD_AND_SCHEME), vec![0x80 | 21; 1950]].concat();
+    client.send(&[Frame::new(Frame::PING, 0, 0, [0; 8]), Frame::new(Frame::HEADERS, 0, 1, head)]).await;
+    client.next_of(Frame::PING).await;
+    client
+}
+
+#[tokio::test]
+async fn an_http2_head_that_has_not_ended_takes_no_more_memory_than_its_bytes() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[server]\nheader_timeout = \"2min\"\n").await;
+    drop(http2_client_with_an_open_head(&site).await);
+    let before = memory(&site).await;
+    let mut clients = Vec::new();
+    for _ in 0..200 {
+        clients.push(http2_client_with_an_open_head(&site).await);
+    }
+    // The decoded fields have 28 MB.
+    eventually("memory as before", async || (memory(&site).await < before + 10 * MIB).then_some(())).await;
+    // A head that ends is decoded.
+    let last = block(&[(":path", "/"), (":authority", "a.test")]);
+    let pseudo = Frame::new(Frame::HEADERS, Frame::END_STREAM, 1, block(&METHOD_AND_SCHEME));
+    let mut client = frame_client(site.address()).await;
+    client.send(&[pseudo, Frame::new(Frame::CONTINUATION, Frame::END_HEADERS, 1, last)]).await;
+    assert_eq!(client.next_of(Frame::HEADERS).await.payload[0], 0x88, "200");
+}
+
 /// A client whose body waits for a slot, in frames of 256 bytes. Behind each is a request that fills the rest of a read buffer.
 async fn http2_client_with_an_unread_body(site: &Site) -> FrameClient {
     let (mut client, filler) = (frame_client(site.address()).await, "f".repeat(7_700));

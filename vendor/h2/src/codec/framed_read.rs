@@ -54,7 +54,7 @@ struct Partial {
     /// Empty frame
     frame: Continuable,
 
-    /// Partial header payload
+    /// Partial header payload, not decoded
     buf: BytesMut,
 
     continuation_frames_count: usize,
@@ -222,14 +222,22 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 }
             };
 
-            let is_end_headers = frame.is_end_headers();
+            if !frame.is_end_headers() {
+                tracing::trace!("loaded partial header block");
+                // The block is decoded when its last frame has come: its fields may
+                // take 140 times as much memory. A copy does not keep the read buffer.
+                decoder.partial = Some(Box::new(Partial {
+                    frame: Continuable::$frame(frame),
+                    buf: BytesMut::from(&payload[..]),
+                    continuation_frames_count: 0,
+                }));
+
+                return Ok(None);
+            }
 
             // Load the HPACK encoded headers
             match frame.load_hpack(&mut payload, decoder.max_header_list_size, &mut decoder.hpack) {
                 Ok(_) => {},
-                Err(frame::Error::Hpack(hpack::DecoderError::NeedMore(_))) if !is_end_headers => {},
-                // The last frame of the header block resets the stream.
-                Err(frame::Error::MalformedMessage) if !is_end_headers => {},
                 Err(frame::Error::MalformedMessage) => {
                     let id = $head.stream_id();
                     proto_err!(stream: "malformed header block; stream={:?}", id);
@@ -248,19 +256,7 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 }
             }
 
-            if is_end_headers {
-                frame.into()
-            } else {
-                tracing::trace!("loaded partial header block");
-                // Defer returning the frame
-                decoder.partial = Some(Box::new(Partial {
-                    frame: Continuable::$frame(frame),
-                    buf: payload,
-                    continuation_frames_count: 0,
-                }));
-
-                return Ok(None);
-            }
+            frame.into()
         });
     }
 
@@ -380,30 +376,24 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 }
             }
 
-            // Extend the buf
-            if partial.buf.is_empty() {
-                partial.buf = bytes.split_off(frame::HEADER_LEN);
-            } else {
-                if partial.frame.is_over_size() {
-                    // If there was left over bytes previously, they may be
-                    // needed to continue decoding, even though we will
-                    // be ignoring this frame. This is done to keep the HPACK
-                    // decoder state up-to-date.
-                    //
-                    // Still, we need to be careful, because if a malicious
-                    // attacker were to try to send a gigantic string, such
-                    // that it fits over multiple header blocks, we could
-                    // grow memory uncontrollably again, and that'd be a shame.
-                    //
-                    // Instead, we use a simple heuristic to determine if
-                    // we should continue to ignore decoding, or to tell
-                    // the attacker to go away.
-                    if partial.buf.len() + bytes.len() > decoder.max_header_list_size {
-                        proto_err!(conn: "CONTINUATION frame header block size over ignorable limit");
-                        return Err(Error::library_go_away(Reason::COMPRESSION_ERROR));
-                    }
-                }
-                partial.buf.extend_from_slice(&bytes[frame::HEADER_LEN..]);
+            // A header list of the allowed size is never longer than this, however it
+            // is encoded: Huffman's code makes four bytes of one at most.
+            let payload = &bytes[frame::HEADER_LEN..];
+            let most = decoder
+                .max_header_list_size
+                .saturating_mul(frame::MAX_HEADER_LIST_ABUSE_MULTIPLIER);
+            if partial.buf.len() + payload.len() > most {
+                proto_err!(conn: "CONTINUATION header block size over abuse limit");
+                return Err(Error::library_go_away_data(
+                    Reason::ENHANCE_YOUR_CALM,
+                    "header_list_way_too_large",
+                ));
+            }
+            partial.buf.extend_from_slice(payload);
+
+            if !is_end_headers {
+                decoder.partial = Some(partial);
+                return Ok(None);
             }
 
             match partial.frame.load_hpack(
@@ -412,8 +402,6 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 &mut decoder.hpack,
             ) {
                 Ok(_) => {}
-                Err(frame::Error::Hpack(hpack::DecoderError::NeedMore(_))) if !is_end_headers => {}
-                Err(frame::Error::MalformedMessage) if !is_end_headers => {}
                 Err(frame::Error::MalformedMessage) => {
                     let id = head.stream_id();
                     proto_err!(stream: "malformed CONTINUATION frame; stream={:?}", id);
@@ -432,12 +420,7 @@ fn decode_frame(decoder: &mut FrameDecoder, mut bytes: BytesMut) -> Result<Optio
                 }
             }
 
-            if is_end_headers {
-                partial.frame.into()
-            } else {
-                decoder.partial = Some(partial);
-                return Ok(None);
-            }
+            partial.frame.into()
         }
         Kind::Unknown => {
             // Unknown frames are ignored
@@ -495,13 +478,6 @@ impl Continuable {
         match *self {
             Continuable::Headers(ref h) => h.stream_id(),
             Continuable::PushPromise(ref p) => p.stream_id(),
-        }
-    }
-
-    fn is_over_size(&self) -> bool {
-        match *self {
-            Continuable::Headers(ref h) => h.is_over_size(),
-            Continuable::PushPromise(ref p) => p.is_over_size(),
         }
     }
 

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 
 type EncodeBuf<'a> = bytes::buf::Limit<&'a mut BytesMut>;
 
-const MAX_HEADER_LIST_ABUSE_MULTIPLIER: usize = 4;
+pub const MAX_HEADER_LIST_ABUSE_MULTIPLIER: usize = 4;
 
 /// Header frame
 ///

@@ -53,6 +53,7 @@ pub use self::go_away::GoAway;
 pub use self::head::{Head, Kind};
 pub use self::headers::{
     parse_u64, Continuation, Headers, Pseudo, PushPromise, PushPromiseHeaderError,
+    MAX_HEADER_LIST_ABUSE_MULTIPLIER,
 };
 pub use self::ping::Ping;
 pub use self::priority::{Priority, StreamDependency};
