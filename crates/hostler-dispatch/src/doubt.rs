@@ -16,7 +16,7 @@ impl<E> Roster<E> {
     pub fn back_off(&mut self, grant: &Grant<E>, now: Instant) -> Option<Instant> {
         let settings = self.settings().backoff;
         let back_off = |state: &mut MemberState<E>| {
-            state.out_of_reach = true;
+            state.out_of_reach = Some(now);
             if state.left || state.ejected_until.is_some_and(|until| grant.since < until) {
                 return None;
             }
@@ -36,7 +36,7 @@ impl<E> Roster<E> {
                 return false;
             }
             state.late += 1;
-            state.out_of_reach = false;
+            state.out_of_reach = None;
             state.member.suspected.store(true, Ordering::Relaxed);
             let most = usize::try_from(settings.failures).unwrap_or(usize::MAX).min(state.parallel().max(1));
             settings.failures > 0 && (state.late as usize >= most || state.ejections > 0)
@@ -81,7 +81,7 @@ impl<E> Roster<E> {
             return;
         }
         let may_return = |state: &&MemberState<E>| {
-            state.ejections > 0 && !state.unhealthy && !(has_failed && state.out_of_reach)
+            state.ejections > 0 && !state.unhealthy && !(has_failed && state.out_of_reach.is_some())
         };
         let first = self.present().filter(may_return).min_by_key(|state| state.ejected_until);
         if let Some(first) = first.map(|state| state.member.id) {
@@ -135,7 +135,7 @@ impl<E> Roster<E> {
         self.edit(id, |state| {
             if state.late == 0 && state.ejections == 0 && !state.is_ejected(now) {
                 state.member.failures.store(0, Ordering::Relaxed);
-                (state.ejected_until, state.out_of_reach, state.on_trial) = (None, false, false);
+                (state.ejected_until, state.out_of_reach, state.on_trial) = (None, None, false);
             }
         });
     }

@@ -98,7 +98,7 @@ impl<E> Gauge<E> {
     /// Whether the last connection to the member has failed. `None`: it has left the pool, whether its last lease has ended or not.
     pub fn is_out_of_reach(&self) -> Option<bool> {
         let state = self.shared.lock();
-        state.roster.state(self.id).filter(|member| !member.left).map(|member| member.out_of_reach)
+        state.roster.state(self.id).filter(|member| !member.left).map(|member| member.out_of_reach.is_some())
     }
 
     /// Sets the number of slots, which alone decides from now on. Leases above the new number end normally.

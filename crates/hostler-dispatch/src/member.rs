@@ -201,8 +201,8 @@ pub(super) struct MemberState<E> {
     /// The value of the pool's turn counter when a slot was last given or returned.
     pub last_used: u64,
     pub ejected_until: Option<Instant>,
-    /// The last connection to it has failed. False for a member that takes connections and does not answer.
-    pub out_of_reach: bool,
+    /// When the last connection to it failed. None if that one was made, also by a member that takes connections and does not answer.
+    pub out_of_reach: Option<Instant>,
     /// A member that is in doubt gets one request at a time, not all that wait.
     pub on_trial: bool,
     /// Its membership is gone. The state stays until the last lease has ended, so that the figures stay correct.
@@ -280,8 +280,18 @@ impl<E> MemberState<E> {
 
     /// It gets no request before its state changes. Apart from this, `has_room` depends on the time.
     fn is_shut(&self) -> bool {
-        let is_tried = self.on_trial && self.member.is_doubted();
-        self.in_use >= self.slots || self.held_back || self.exclusive.is_some() || self.unhealthy || is_tried
+        let is_held = self.held_back || self.exclusive.is_some();
+        self.in_use >= self.slots || is_held || self.unhealthy || self.is_tried()
+    }
+
+    /// It is in doubt and has one request, which shows whether it responds. It gets no other.
+    fn is_tried(&self) -> bool {
+        self.on_trial && self.member.is_doubted()
+    }
+
+    /// Whether it gets no requests because requests have timed out on it.
+    pub fn is_kept_out(&self, now: Instant) -> bool {
+        self.ejections > 0 && (self.is_ejected(now) || self.is_tried())
     }
 
     /// It gets no requests any more, not even those that are bound to it.
@@ -342,7 +352,7 @@ impl<E> MemberState<E> {
         self.member.failures.store(0, Ordering::Relaxed);
         self.member.suspected.store(false, Ordering::Relaxed);
         self.ejected_until = None;
-        (self.out_of_reach, self.on_trial) = (false, false);
+        (self.out_of_reach, self.on_trial) = (None, false);
         (self.late, self.suspensions, self.ejections) = (0, 0, 0);
     }
 

@@ -130,12 +130,12 @@ impl<E: Send + Sync + 'static> Pool<E> {
     pub fn is_unreachable(&self) -> bool {
         let state = self.shared.lock();
         let mut members = state.roster.present().peekable();
-        members.peek().is_some() && members.all(|member| member.out_of_reach)
+        members.peek().is_some() && members.all(|member| member.out_of_reach.is_some())
     }
 
     /// The same for one member.
     pub fn cannot_reach(&self, member: MemberId) -> bool {
-        self.shared.lock().roster.state(member).is_some_and(|member| member.out_of_reach)
+        self.shared.lock().roster.state(member).is_some_and(|member| member.out_of_reach.is_some())
     }
 
     /// Closes the pool. Every waiting and every later request gets [`AcquireError::Closed`].

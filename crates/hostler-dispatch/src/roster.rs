@@ -203,7 +203,7 @@ impl<E> Roster<E> {
             end_order,
             last_used: 0,
             ejected_until: None,
-            out_of_reach: false,
+            out_of_reach: None,
             on_trial: false,
             left: false,
             bound_until: None,

@@ -13,6 +13,10 @@ use super::json::{microseconds, milliseconds};
 use super::member::{Member, MemberState};
 use super::state::PoolState;
 
+/// How long a member counts as unreachable after the last connection to it failed, if no other was made. With few requests the next one comes
+/// long after the back-off. Without any, the member may be up again.
+const UNREACHABLE: Duration = Duration::from_secs(60);
+
 /// The figures of a pool at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolSnapshot<T = ()> {
@@ -94,9 +98,9 @@ pub struct MemberFigures {
     pub tunnels: usize,
     /// Its open streams.
     pub streams: usize,
-    /// It could not be reached, and gets no requests until its back-off ends.
+    /// The last connection to it failed less than a minute ago. After its back-off the next request tries it.
     pub unreachable: bool,
-    /// It was ejected because requests timed out on it, and has not answered since.
+    /// It is ejected because requests timed out on it, or has one request again that shows whether it responds. It gets no other.
     pub ejected: bool,
     /// Its health check fails, and it gets no requests.
     pub unhealthy: bool,
@@ -106,6 +110,7 @@ pub struct MemberFigures {
 
 impl MemberFigures {
     fn take<E>(state: &MemberState<E>, now: Instant) -> Self {
+        let is_recent = |failed: Instant| now.saturating_duration_since(failed) < UNREACHABLE;
         Self {
             id: state.member.id,
             joined: now.saturating_duration_since(state.joined),
@@ -114,8 +119,8 @@ impl MemberFigures {
             granted: state.granted,
             tunnels: state.tunnels.open,
             streams: state.streams.open,
-            unreachable: state.is_ejected(now) && state.out_of_reach,
-            ejected: state.ejections > 0,
+            unreachable: state.out_of_reach.is_some_and(is_recent),
+            ejected: state.is_kept_out(now),
             unhealthy: state.unhealthy,
             left: state.left,
         }

@@ -34,6 +34,23 @@ async fn a_member_that_could_not_be_reached_gets_nothing_until_its_back_off_ends
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_counts_as_unreachable_until_a_connection_was_made_or_a_minute_is_over() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    let is_unreachable = || pool.snapshot().members[0].figures.unreachable;
+    for _ in 0..3 {
+        lease(&pool).end(LeaseEnding::Unreachable);
+        pass(59 * SECOND).await;
+        assert!(is_unreachable(), "no request came after its back-off");
+    }
+    lease(&pool).connected();
+    assert!(!is_unreachable());
+    lease(&pool).end(LeaseEnding::Unreachable);
+    pass(60 * SECOND).await;
+    assert!(!is_unreachable(), "it may be up again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_others_serve_while_one_is_ejected() {
     let pool = pool_with(MemberChoice::RoundRobin);
     let _members = ["a", "b"].map(|name| pool.join(name, 1));

@@ -48,6 +48,25 @@ async fn a_member_whose_requests_time_out_is_ejected_longer_each_time_and_then_g
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_member_counts_as_ejected_only_while_it_gets_no_requests() {
+    let pool = pool_that_ejects(1);
+    let _members = ["frozen", "alive"].map(|name| pool.join(name, 9));
+    let is_ejected = || pool.snapshot().members[0].figures.ejected;
+    lease_of(&pool, "frozen").strike().unwrap();
+    assert!(is_ejected());
+    advance(10 * SECOND).await;
+    assert!(!is_ejected(), "it gets the next request");
+    let trial = lease_of(&pool, "frozen");
+    assert!(is_ejected(), "it gets no other");
+    drop(trial);
+    assert!(!is_ejected(), "the client has left");
+    let trial = lease_of(&pool, "frozen");
+    trial.strike().unwrap();
+    drop(trial);
+    assert!(is_ejected(), "longer than the first time");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_ejected_member_is_out_of_reach_only_if_its_last_connection_has_failed() {
     let pool = pool_that_ejects(1);
     let [frozen, _alive] = ["frozen", "alive"].map(|name| pool.join(name, 9));

@@ -157,7 +157,7 @@ fn members(pool: &PoolFigures, found: &mut Vec<Finding>) {
     let Some(first) = out.first() else { return };
     let why = first.out.as_deref().unwrap_or_default();
     let text = format!(
-        "{} of {} members get no requests: {} ({}){}",
+        "{} of {} members are down: {} ({}){}",
         out.len(),
         pool.members.len(),
         first.name,

@@ -210,7 +210,7 @@ pub(super) const QUEUES: &[AdviceCase] = &[
     AdviceCase {
         row: table::MEMBERS_OUT,
         raised: |scene| scene.api().members[1].out = Some("unhealthy: status 503".into()),
-        text: "api: 1 of 3 members get no requests: 10.0.0.2:80 (unhealthy: status 503)",
+        text: "api: 1 of 3 members are down: 10.0.0.2:80 (unhealthy: status 503)",
         quiet: &[|scene| scene.api().members.truncate(1)],
     },
 ];
