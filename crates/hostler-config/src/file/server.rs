@@ -326,9 +326,9 @@ pub struct Server {
     pub proxy_protocol: Vec<Proxy>,
     /// The one header field in which a trusted proxy names the client.
     ///
-    /// Hostler reads the field from right to left, skips trusted proxies, and uses the first other address. Hostler
-    /// passes on the other fields of this kind from a trusted proxy, and removes them from all other peers. It
-    /// never reads the client's address from them.
+    /// Hostler reads the field from right to left, skips trusted proxies, and uses the first other address. It passes on
+    /// the other fields of this kind from a trusted proxy, but replaces `X-Forwarded-For` by the address that it has
+    /// found. It removes them from all other peers, and never reads the address from them.
     pub client_ip_header: ClientIpHeader,
 }
 
