@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -54,8 +53,7 @@ pub(super) async fn read_control(listener: std_unix::UnixListener, news_sender: 
 async fn read_messages(stream: UnixStream, news_sender: NewsSender) {
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(reader, LINE_LIMIT, Overlong::Skip);
-    let (answers, mut outgoing) = mpsc::channel(4);
-    let message_sender = MessageSender(answers);
+    let (mut message_sender, mut outgoing) = MessageSender::pair();
     loop {
         tokio::select! {
             line = lines.next() => match line.map(|line| FromWorker::parse(&line)) {
@@ -63,6 +61,10 @@ async fn read_messages(stream: UnixStream, news_sender: NewsSender) {
                 // The connection stays open: other processes may have the same end of it.
                 Some(Some(FromWorker::Disconnects)) => outgoing.close(),
                 Some(Some(message)) => {
+                    // After one process has disconnected, another one speaks, such as the next one of a script.
+                    if !message_sender.is_open() {
+                        (message_sender, outgoing) = MessageSender::pair();
+                    }
                     news_sender.send(WorkerNews::Said { message, message_sender: message_sender.clone() }).await;
                 }
                 Some(None) => {}
@@ -105,5 +107,25 @@ mod tests {
 
         drop(theirs);
         assert!(news_receiver.recv().await.is_none(), "the conversation has ended");
+    }
+
+    #[tokio::test]
+    async fn after_a_process_has_disconnected_another_one_with_the_same_end_gets_messages() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (news_sender, mut news_receiver) = NewsSender::pair(1);
+        tokio::spawn(read_messages(ours, news_sender));
+        let mut senders = Vec::new();
+        for lines in ["\"ready\"\n", "{\"cmd\":\"NODE_HOSTLER\",\"act\":\"disconnects\"}\n\"ready\"\n"] {
+            theirs.write_all(lines.as_bytes()).await.unwrap();
+            let Some((1, WorkerNews::Said { message_sender, .. })) = news_receiver.recv().await else {
+                panic!("not understood")
+            };
+            senders.push(message_sender);
+        }
+        assert!(!senders[0].tell(ToWorker::Shutdown), "it reads no more");
+        assert!(senders[1].tell(ToWorker::Shutdown));
+        let mut answer = [0; 11];
+        theirs.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"\"shutdown\"\n");
     }
 }

@@ -9,6 +9,12 @@ use super::message::ToWorker;
 pub(super) struct MessageSender(pub(super) mpsc::Sender<ToWorker>);
 
 impl MessageSender {
+    /// With the receiver of the messages, which the connection writes.
+    pub fn pair() -> (Self, mpsc::Receiver<ToWorker>) {
+        let (sender, receiver) = mpsc::channel(4);
+        (Self(sender), receiver)
+    }
+
     /// Returns whether the message is on its way. It may still go unread.
     pub fn tell(&self, message: ToWorker) -> bool {
         self.0.try_send(message).is_ok()
