@@ -12,7 +12,7 @@ use super::{SharedCache, head};
 /// How often replaced servers are checked until no request uses them any more.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A response that each request validates is written to memcached at most once in this time.
+/// A response that each request validates is written to memcached at most once in each period of this length.
 const VALIDATED_MS: u64 = 10_000;
 
 impl SharedCache {

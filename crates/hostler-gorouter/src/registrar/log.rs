@@ -19,7 +19,7 @@ const MAX_LOGGED: usize = 200;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How many characters of a client's text a line contains at most.
 const MAX_TEXT: usize = 200;
-/// What a member did that is removed.
+/// Why a member is removed.
 const LATE: &str = "did not register again in time (registrar.stale_threshold)";
 
 pub(super) struct RegistrarLog {
