@@ -38,6 +38,7 @@ pub fn held_again<T: ?Sized>(before: &mut Option<Arc<T>>, wanted: &Arc<T>) -> Ar
 #[cfg(test)]
 mod tests {
     use hostler_address::Trust;
+    use hostler_wire::ResponseHead;
 
     use super::super::{Exchange, Sweep};
     use super::*;
@@ -58,5 +59,18 @@ mod tests {
         assert_eq!(Arc::strong_count(&one), 1, "a route that has no more requests is let go");
         exchange.let_go();
         assert_eq!((Arc::strong_count(&other), Arc::strong_count(&counters)), (1, 1));
+    }
+
+    #[test]
+    fn an_exchange_between_two_requests_has_no_copy_of_the_last_target() {
+        let anywhere = "127.0.0.1:80".parse().unwrap();
+        let mut exchange = Exchange::new(anywhere, anywhere, Sweep::new().deadline());
+        let target: Arc<str> = "/target".into();
+        let copy = target.clone();
+        exchange.late_answer = Some(Arc::new(move |_: &ResponseHead| assert!(!copy.is_empty())));
+        exchange.rewritten = Some(target.as_bytes().into());
+        exchange.let_go();
+        assert_eq!(Arc::strong_count(&target), 1);
+        assert!(exchange.rewritten.is_none());
     }
 }

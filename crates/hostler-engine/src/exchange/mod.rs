@@ -281,6 +281,8 @@ impl Exchange {
     /// Drops large and shared parts until the next request begins.
     pub fn let_go(&mut self) {
         self.head.clear_for_long();
+        self.rewritten = None;
+        self.late_answer = None;
         self.body = Body::None;
         self.trailers = None;
         self.route = None;
