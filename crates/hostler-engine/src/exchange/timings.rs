@@ -23,7 +23,7 @@ pub struct Timings {
     pub slot_since: Option<Instant>,
     /// How long the last slot was held. None if no slot was held, it is still held, or its try got no answer.
     pub slot_hold: Option<Duration>,
-    /// From when until when it waited after that for another slot, and got none.
+    /// From when until when it waited after that for another slot, or for its turn to get one. None if it got one.
     pub vain_wait: Option<(Instant, Instant)>,
     /// From the first byte to the worker until the head of its answer.
     pub worker_time: Option<Duration>,
@@ -32,6 +32,20 @@ pub struct Timings {
 }
 
 impl Timings {
+    /// A wait that began at `asked` has brought a slot.
+    pub fn note_slot(&mut self, asked: Instant, since: Instant) {
+        self.queue_wait += since.saturating_duration_since(asked);
+        (self.slot_since, self.vain_wait) = (Some(since), None);
+    }
+
+    /// A wait that began at `asked` ends now, and has brought no slot. Another wait may follow it.
+    pub fn note_vain_wait(&mut self, asked: Instant) {
+        let until = Instant::now();
+        self.queue_wait += until.saturating_duration_since(asked);
+        let from = self.vain_wait.map_or(asked, |(from, _)| from);
+        self.vain_wait = Some((from, until));
+    }
+
     /// A slot was given back, and has cost this much. None: nothing is known of it yet.
     pub fn note_cost(&mut self, cost: Option<SlotCost>) {
         let Some(SlotCost { hold, cpu }) = cost else { return };

@@ -104,20 +104,19 @@ impl<'a> QueueWait<'a> {
         let asked = clock::now();
         let (mut outcome, ahead) = self.wait(exchange, client, asked).await;
         match &mut outcome {
-            Ok(lease) => charge(lease, self.target, exchange),
-            // It is tried no more. The next similar request need not wait until this client has read what it gets instead.
-            Err(_) => exchange.turn = None,
+            Ok(lease) => {
+                charge(lease, self.target, exchange);
+                exchange.log_facts.in_use = Some(lease.others_in_use());
+                exchange.timings.note_slot(asked, lease.since());
+            }
+            Err(_) => {
+                // It is tried no more. The next similar request need not wait until this client has read what it gets instead.
+                exchange.turn = None;
+                exchange.timings.note_vain_wait(asked);
+            }
         }
         // Only the first wait counts for the log.
         exchange.log_facts.queue_length = exchange.log_facts.queue_length.or(ahead);
-        exchange.log_facts.in_use =
-            outcome.as_ref().map_or(exchange.log_facts.in_use, |lease| Some(lease.others_in_use()));
-        exchange.timings.slot_since = outcome.as_ref().map(Lease::since).ok().or(exchange.timings.slot_since);
-        exchange.timings.vain_wait = outcome.is_err().then(|| (asked, Instant::now()));
-        exchange.timings.queue_wait += match &outcome {
-            Ok(lease) => lease.since().saturating_duration_since(asked),
-            Err(_) => asked.elapsed(),
-        };
         if let Err(Refusal::QueueTimeout | Refusal::NotStarted | Refusal::Unreachable(_)) = outcome {
             self.target.meter.note_wait(exchange.timings.queue_wait);
         }
@@ -187,7 +186,7 @@ impl<'a> QueueWait<'a> {
         let bound_wait = self.bound_wait.take();
         let outcome = self.wait_for_turn(exchange, client, asked).await;
         self.bound_wait = bound_wait;
-        exchange.timings.queue_wait += asked.elapsed();
+        exchange.timings.note_vain_wait(asked);
         outcome
     }
 

@@ -152,7 +152,7 @@ impl SpanTimes {
 
     /// All waits as one. It ends where the last slot begins, or with a last wait that has brought none.
     fn queue(&self, exchange: &Exchange) -> (Instant, Instant) {
-        let until = exchange.timings.vain_wait.map(|(_, until)| until.min(self.end));
+        let until = exchange.timings.vain_wait.map(|(_, until)| until);
         let to = until.or(exchange.timings.slot_since).unwrap_or(self.end);
         let from = to.checked_sub(exchange.timings.queue_wait).unwrap_or(self.started);
         (from.max(self.started), to)

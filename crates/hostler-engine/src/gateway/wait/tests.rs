@@ -114,6 +114,7 @@ async fn wait_in_vain(target: &PoolTarget) -> Duration {
     assert!(matches!(refused, Err(Refusal::Suspect)), "{refused:?}");
     assert_eq!(target.poison.view().waiting, 0);
     assert_eq!(exchange.timings.queue_wait, began.elapsed());
+    assert_eq!(exchange.timings.vain_wait, Some((began, Instant::now())));
     began.elapsed()
 }
 
@@ -275,6 +276,7 @@ async fn a_wait_for_a_turn_counts_against_the_time_for_a_slot() {
     assert!(matches!(refused, Err(Refusal::NotStarted)), "{refused:?}");
     let waited = began.elapsed();
     assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
+    assert_eq!(exchange.timings.vain_wait, Some((began, began + waited)), "both waits");
 }
 
 #[tokio::test(start_paused = true)]
