@@ -1,4 +1,4 @@
-//! What follows from a response whose client has got a refusal in its place. Knows no members and no cache.
+//! What follows from a response whose client has left, or has got a refusal in its place. Knows no members and no cache.
 
 use std::sync::Arc;
 

@@ -165,7 +165,7 @@ pub struct Exchange {
     pub is_health_check: bool,
     /// Others wait for the response too, or it will be stored. So it is fetched even if the client leaves.
     pub is_for_others: bool,
-    /// Learns of the response if it comes after the client has got a refusal. Only for a method that changes something.
+    /// Learns of the response if it comes after the client has left or has got a refusal. Only for a method that changes something.
     pub late_answer: Option<LateAnswer>,
 }
 

@@ -39,8 +39,8 @@ pub fn invalidate(
     }
 }
 
-/// Invalidates the stored responses for the URL of an unsafe method when its response comes after the client has got a refusal, such as a 504. The
-/// member has done then what it was asked for. None if nothing is stored for the URL.
+/// The same when the response comes after the client has left, or has got a refusal such as a 504. The member has done then what it was asked for.
+/// None if no route stores responses for the URL of the request. The routes of that URL also say how the other URLs are read.
 pub fn late_answer(routes: &ArcSwap<Table<Arc<Route>>>, exchange: &Exchange) -> Option<LateAnswer> {
     let method = Method::of(exchange.head.method());
     if method != Method::Unsafe {
