@@ -272,7 +272,7 @@ impl fmt::Display for Refusal {
             Self::ClientLeft => f.write_str("the client left"),
             Self::Poison(_) => f.write_str("requests like this one have made the application crash"),
             Self::Suspect => f.write_str(
-                "requests like this one go to the application one at a time, and this one waited too long",
+                "requests like this one go to the application one at a time, and its turn did not come",
             ),
             Self::Unreachable(_) | Self::MemberTls(..) => f.write_str("the application cannot be reached"),
             Self::NoDescriptor(_) => {
