@@ -57,6 +57,9 @@ pub struct HeadScan {
     start_line_end: usize,
 }
 
+/// More bytes of empty lines than this count as the beginning of a head.
+const MOST_EMPTY: usize = 256;
+
 impl HeadScan {
     /// `Ok(Some(n))`: the first `n` bytes are a whole head. `Ok(None)`: more bytes are needed. `bytes` must start with
     /// all bytes of the calls before.
@@ -118,9 +121,10 @@ impl HeadScan {
         self.looked == 0
     }
 
-    /// Whether a start line has begun to arrive.
+    /// Whether a head has begun to arrive: a start line, or more empty lines than a client sends by mistake. A client that sends only these
+    /// keeps memory, so it has no more time than one that sends its head slowly.
     pub fn has_begun(&self) -> bool {
-        self.lines > 0 || self.looked > self.line_start
+        self.lines > 0 || self.looked > self.line_start || self.line_start > MOST_EMPTY
     }
 
     fn within(&self, size: usize, max: usize) -> Result<usize, ScanError> {
@@ -178,6 +182,17 @@ mod tests {
         // A whole line is the parser's to judge.
         let head = b"\x16 / HTTP/1.1\r\n\r\n";
         assert_eq!(begun(head), Ok(Some(head.len())));
+    }
+
+    #[test]
+    fn a_head_has_begun_with_its_start_line_or_after_many_empty_lines() {
+        let has_begun = |bytes: &[u8]| {
+            let mut scan = HeadScan::default();
+            scan.advance_request(bytes, 1024).unwrap();
+            scan.has_begun()
+        };
+        assert!(!has_begun(b"\r\n") && !has_begun(&b"\r\n".repeat(128)));
+        assert!(has_begun(b"\r\nG") && has_begun(b"GET / HTTP/1.1\r\n") && has_begun(&b"\r\n".repeat(129)));
     }
 
     #[test]
