@@ -135,6 +135,13 @@ async fn a_variable_in_the_script_that_pm2_starts_replaces_that_of_the_ecosystem
     assert_eq!(command(&files).await, "node server.js A = \"script\", B = \"b\"");
 }
 
+#[tokio::test]
+async fn a_list_or_an_object_among_the_variables_of_pm2_becomes_json() {
+    let ecosystem = "module.exports = [{ name: 'x', script: 'server.js', env: { A: { a: [1] }, B: [2] } }]";
+    let files = [("ecosystem.config.cjs", ecosystem), ("server.js", SERVER)];
+    assert_eq!(command(&files).await, r#"node server.js A = '{"a":[1]}', B = "[2]""#);
+}
+
 /// PM2 goes on with an app that is late, and Hostler kills it.
 #[tokio::test]
 async fn a_listen_timeout_of_pm2_over_the_default_becomes_start_timeout() {

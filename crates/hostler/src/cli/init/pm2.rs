@@ -147,7 +147,11 @@ fn environment(app: &Value, context: &Pm2Context<'_>, pool: &mut FoundPool) {
     let mut left_out = Vec::new();
     for key in ["env", "env_production"] {
         for (name, value) in app.get(key).and_then(Value::as_object).into_iter().flatten() {
-            let Some(value) = plain(value).filter(|_| is_variable(name)) else { continue };
+            if !is_variable(name) {
+                continue;
+            }
+            // PM2 gives apps a list or an object as JSON.
+            let value = plain(value).unwrap_or_else(|| value.to_string());
             if context.environment.get(name) == Some(&value) {
                 left_out.push(name.clone());
                 continue;
