@@ -41,7 +41,7 @@ test('Express behind another proxy: the line of the page gives the address of th
   const guide = readPage('express-fastify');
   const [line] = /app\.set\('trust proxy', \[.+?\]\)/.exec(readPage('node-apps').text) ?? assert.fail('the page has no such line');
   const app = await makeApp(guide, ['Make the Express app'], 'express');
-  await writeInto(app, 'behind.js', guide.file('server.js').replace("app.set('trust proxy', 'loopback')", line));
+  await writeInto(app, 'behind.js', guide.file('server.js', 'Make the Express app').replace("app.set('trust proxy', 'loopback')", line));
   const config = guide.file('hostler.toml').replace('server.js', 'behind.js');
   const site = await start(t, app, config, { file: 'behind.toml', options: { 'server.trusted_proxies': '127.0.0.1,10.0.0.0/8' } });
   const passed = { ...outside, 'x-forwarded-for': `${outside['x-forwarded-for']}, 10.0.0.5` };
