@@ -11,7 +11,12 @@ use crate::site;
 const PATIENT: &str = "cache.timeout = '5s'\n";
 
 async fn sharing(upstream: &Upstream, memcached: &str, more: &str) -> Site {
-    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n";
+    with_cache("'standard'", upstream, memcached, more).await
+}
+
+/// `cache`: the value of this key of the route.
+async fn with_cache(cache: &str, upstream: &Upstream, memcached: &str, more: &str) -> Site {
+    let routes = format!("[[routes]]\nmatch = '*'\npool = 'app'\ncache = {cache}\n");
     let config = format!("cache.memcached = '{memcached}'\n{more}{routes}");
     let site = site(&config).with("app", upstream).start().await;
     site.says(&format!("memcached {memcached}: it answers")).await;
@@ -55,14 +60,10 @@ async fn an_answer_rendered_by_one_hostler_is_a_hit_at_another() {
 async fn a_request_with_only_if_cached_gets_what_another_hostler_has_stored() {
     let Some(memcached) = memcached().await else { return };
     let (app, idle) = (upstream().answers(tagged("a")).start().await, upstream().start().await);
-    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = { request_directives = true }\n";
-    let address = memcached.address();
-    let config = format!("cache.memcached = '{address}'\n{PATIENT}{routes}");
-    let one = site(&config).with("app", &app).start().await;
-    let other = site(&config).with("app", &idle).start().await;
-    for site in [&one, &other] {
-        site.says(&format!("memcached {address}: it answers")).await;
-    }
+    let address = memcached.address().to_string();
+    let cache = "{ request_directives = true }";
+    let one = with_cache(cache, &app, &address, PATIENT).await;
+    let other = with_cache(cache, &idle, &address, PATIENT).await;
     one.get("/a").await.assert_ok("rendered");
     stores(&one, 1).await;
     let alone = "Cache-Control: only-if-cached\r\n";
@@ -192,14 +193,10 @@ async fn a_page_that_each_request_validates_is_not_written_to_memcached_each_tim
         (_, Some(_)) => text("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n"),
     });
     let (app, idle) = (app.start().await, upstream().start().await);
-    let routes = "[[routes]]\nmatch = '*'\npool = 'app'\ncache = { request_directives = true }\n";
-    let address = memcached.address();
-    let config = format!("cache.memcached = '{address}'\n{PATIENT}{routes}");
-    let one = site(&config).with("app", &app).start().await;
-    let other = site(&config).with("app", &idle).start().await;
-    for site in [&one, &other] {
-        site.says(&format!("memcached {address}: it answers")).await;
-    }
+    let address = memcached.address().to_string();
+    let cache = "{ request_directives = true }";
+    let one = with_cache(cache, &app, &address, PATIENT).await;
+    let other = with_cache(cache, &idle, &address, PATIENT).await;
     for _ in 0..100 {
         one.get("/page").await.assert_ok("hello");
     }

@@ -203,13 +203,7 @@ async fn trailers_with_a_pseudo_field_reset_their_stream() {
     for route in ["", "[[routes]]\nmatch = \"*\"\npool = \"app\"\nbuffer = \"none\"\n"] {
         let site = in_front_of(&app, route).await;
         let mut client = frame_client(site.address()).await;
-        client
-            .send(&[
-                Frame::head(1, &with(&[(":method", "POST")])),
-                Frame::new(Frame::DATA, 0, 1, "abc"),
-                Frame::request_of(1, block(trailers)),
-            ])
-            .await;
+        upload(&mut client, block(trailers)).await;
         assert_reset(&mut client, trailers).await;
     }
     // Only the requests that follow on the same connections are whole.
@@ -217,15 +211,8 @@ async fn trailers_with_a_pseudo_field_reset_their_stream() {
     assert!(whole.len() == 2 && whole.iter().all(|seen| seen.body.is_empty()), "{whole:?}");
 }
 
-#[tokio::test]
-async fn trailers_over_the_limit_of_a_head_reset_their_stream() {
-    let app = upstream().start().await;
-    let site = in_front_of(&app, "server.max_header_size = '8 KiB'").await;
-    let mut client = frame_client(site.address()).await;
-    // A field in the table, which each byte after it repeats.
-    let value = "9".repeat(3000);
-    let mut trailers = indexed_block(&[("x-sum", value.as_str())]);
-    trailers.extend([0x80_u8 | 62; 5]);
+/// Sends a POST with a body and these trailers.
+async fn upload(client: &mut FrameClient, trailers: Vec<u8>) {
     client
         .send(&[
             Frame::head(1, &with(&[(":method", "POST")])),
@@ -233,29 +220,30 @@ async fn trailers_over_the_limit_of_a_head_reset_their_stream() {
             Frame::request_of(1, trailers),
         ])
         .await;
+}
+
+/// The trailers of an upload have this value once, and then `more` times.
+async fn repeated_trailers_reset_their_stream(settings: &str, value: &str, more: usize) {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, settings).await;
+    let mut client = frame_client(site.address()).await;
+    // A field in the table, which each byte after it repeats.
+    let mut trailers = indexed_block(&[("x-sum", value)]);
+    trailers.extend(vec![0x80_u8 | 62; more]);
+    upload(&mut client, trailers).await;
     assert_reset(&mut client, &[]).await;
     // Only the request that follows reaches the app.
     assert_eq!(app.only_request().method(), "GET");
 }
 
 #[tokio::test]
+async fn trailers_over_the_limit_of_a_head_reset_their_stream() {
+    repeated_trailers_reset_their_stream("server.max_header_size = '8 KiB'", &"9".repeat(3000), 5).await;
+}
+
+#[tokio::test]
 async fn more_than_a_hundred_trailers_reset_their_stream() {
-    let app = upstream().start().await;
-    let site = in_front_of(&app, "").await;
-    let mut client = frame_client(site.address()).await;
-    // A field in the table, which each byte after it repeats.
-    let mut trailers = indexed_block(&[("x-sum", "9")]);
-    trailers.extend([0x80_u8 | 62; 100]);
-    client
-        .send(&[
-            Frame::head(1, &with(&[(":method", "POST")])),
-            Frame::new(Frame::DATA, 0, 1, "abc"),
-            Frame::request_of(1, trailers),
-        ])
-        .await;
-    assert_reset(&mut client, &[]).await;
-    // Only the request that follows reaches the app.
-    assert_eq!(app.only_request().method(), "GET");
+    repeated_trailers_reset_their_stream("", "9", 100).await;
 }
 
 #[tokio::test]
