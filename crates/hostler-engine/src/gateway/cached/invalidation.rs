@@ -23,27 +23,18 @@ pub fn invalidate(
     answered: &Result<Answer, Refusal>,
 ) {
     let Ok(Answer::Member(call)) = answered else { return };
-    let method = Method::of(exchange.head.method());
-    if method != Method::Unsafe {
+    if Method::of(exchange.head.method()) != Method::Unsafe {
         return;
     }
-    let (answer, routes) = (call.answer(), routes.load());
-    let (host, secure) = (exchange.host(), request::is_secure(exchange));
-    let mut key = Vec::new();
-    for target in invalidated(method, answer.status, &HeadLines(&answer.fields), host, exchange.head.target())
-    {
-        for caching in of_url(&routes, host, &target) {
-            write_key(&caching.query, secure, host, &target, &mut key);
-            forget(&caching, &key);
-        }
-    }
+    let (routes, host) = (routes.load(), exchange.host());
+    let url = (host, exchange.head.target(), request::is_secure(exchange));
+    forget(call.answer(), url, |target| of_url(&routes, host, target));
 }
 
 /// The same when the response comes after the client has left, or has got a refusal such as a 504. The member has done then what it was asked for.
 /// None if no route stores responses for the URL of the request. The routes of that URL also say how the other URLs are read.
 pub fn late_answer(routes: &ArcSwap<Table<Arc<Route>>>, exchange: &Exchange) -> Option<LateAnswer> {
-    let method = Method::of(exchange.head.method());
-    if method != Method::Unsafe {
+    if Method::of(exchange.head.method()) != Method::Unsafe {
         return None;
     }
     let (host, target) = (exchange.host(), exchange.head.target());
@@ -54,22 +45,25 @@ pub fn late_answer(routes: &ArcSwap<Table<Arc<Route>>>, exchange: &Exchange) -> 
     }
     let (host, target) = (host.to_vec(), target.to_vec());
     let secure = request::is_secure(exchange);
-    let late_answer: LateAnswer = Arc::new(move |answer: &ResponseHead| {
-        let mut key = Vec::new();
-        for target in invalidated(method, answer.status, &HeadLines(&answer.fields), &host, &target) {
-            for caching in &stored {
-                write_key(&caching.query, secure, &host, &target, &mut key);
-                forget(caching, &key);
-            }
-        }
-    });
-    Some(late_answer)
+    Some(Arc::new(move |answer| forget(answer, (&host, &target, secure), |_| stored.clone())))
 }
 
-fn forget(caching: &Caching, key: &[u8]) {
-    match caching.stores {
-        true => caching.shared_cache.forget(key),
-        false => caching.shared_cache.forget_in_memory(key),
+/// Forgets what is stored for the URL of an unsafe method (host, target, whether it came over TLS), and for those that its response names.
+/// `caches`: the settings of the routes that may have stored a target.
+fn forget(
+    answer: &ResponseHead,
+    (host, target, secure): (&[u8], &[u8], bool),
+    caches: impl Fn(&[u8]) -> Vec<Arc<Caching>>,
+) {
+    let mut key = Vec::new();
+    for target in invalidated(Method::Unsafe, answer.status, &HeadLines(&answer.fields), host, target) {
+        for caching in caches(&target) {
+            write_key(&caching.query, secure, host, &target, &mut key);
+            match caching.stores {
+                true => caching.shared_cache.forget(&key),
+                false => caching.shared_cache.forget_in_memory(&key),
+            }
+        }
     }
 }
 
