@@ -18,7 +18,7 @@ use crate::exchange::{Ending, LoopWatch, NoClient, PendingEnd};
 const FIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A worker that has not responded within its `hang_timeout` still gets this long to react to our FIN. So does a member with an unanswered
-/// upgrade, if Hostler cannot see its event loop.
+/// upgrade, if Hostler cannot see its event loop, and each other member before bytes of its answer mean that it does not look for our FIN.
 const NOTICE_TIME: Duration = Duration::from_secs(1);
 
 /// If the event loop of a worker runs, and the worker has not closed its side after this time, the app does not read the connection of the
@@ -197,8 +197,16 @@ async fn await_kill(mut call: Call, finished: Finished, blames: bool) {
 
 async fn hang_up(call: &mut Call) {
     poll_fn(|cx| call.link.poll_hang_up(cx)).await;
-    if !planted!(UnawaitedFin) {
-        drain(call, MOST_AFTER_FIN).await;
+    if planted!(UnawaitedFin) {
+        return;
+    }
+    if call.lease.is_ours() {
+        return drain(call, MOST_AFTER_FIN).await;
+    }
+    // What was on its way is read after this time. A member that then writes does not look for our FIN (many servers in Go, Python or PHP do
+    // not). It notices when a write fails, so the connection must be closed.
+    if timeout(NOTICE_TIME, drain(call, MOST_AFTER_FIN)).await.is_err() {
+        drain(call, 0).await;
     }
 }
 

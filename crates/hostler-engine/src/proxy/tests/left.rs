@@ -1,16 +1,17 @@
 //! Clients that leave while a member that can be told so works on their requests.
 
-use std::future::pending;
-use std::sync::Arc;
+use std::future::{pending, poll_fn};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hostler_dispatch::{Claim, Pool, PoolSettings};
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, interval};
 
 use super::kept::{exchange, request, settings};
 use super::{Dialled, SimulatedMember, TestClient, WireSettings, listen, simulated_address, wire};
 use crate::exchange::BodyError;
-use crate::proxy::{CallSettings, Endpoint, Failure, LEAVING_TIME, Meter, forward};
+use crate::proxy::{CallEnding, CallSettings, Endpoint, Failure, LEAVING_TIME, Meter, forward};
 
 /// Answers nothing.
 struct Silent;
@@ -46,4 +47,47 @@ async fn time_of<const SHOWS: bool>() -> Duration {
 async fn a_member_is_told_at_once_of_a_client_that_has_left_for_certain() {
     assert!(time_of::<true>().await < LEAVING_TIME);
     assert!(time_of::<false>().await >= LEAVING_TIME);
+}
+
+/// Writes a line each tenth of a second, reads nothing meanwhile, and tells when a write has failed.
+struct Unaware(&'static str, Mutex<Option<oneshot::Sender<()>>>);
+
+impl SimulatedMember for Unaware {
+    fn dial(self: Arc<Self>) -> Dialled {
+        let (stream, member) = wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
+        tokio::spawn(async move {
+            request(&member).await;
+            let head =
+                format!("HTTP/1.1 200 OK\r\nContent-Type: {}\r\nTransfer-Encoding: chunked\r\n\r\n", self.0);
+            let (mut ticks, mut bytes) = (interval(Duration::from_millis(100)), head.into_bytes());
+            while poll_fn(|cx| member.poll_write(cx, &mut bytes.as_slice())).await {
+                ticks.tick().await;
+                bytes = b"8\r\nanother\n\r\n".to_vec();
+            }
+            self.1.lock().unwrap().take().unwrap().send(()).unwrap();
+        });
+        Dialled::Accepted(stream, Duration::ZERO)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_writes_on_after_our_fin_loses_its_connection_and_its_slot_is_free() {
+    for kind in ["text/plain", "text/event-stream"] {
+        let (failed, write_failed) = oneshot::channel();
+        listen(vec![Arc::new(Unaware(kind, Mutex::new(Some(failed)))) as Arc<dyn SimulatedMember>]);
+        let pool = Pool::new("app", PoolSettings::default());
+        let endpoint =
+            Endpoint::new(simulated_address(0).into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
+        let _membership = pool.join(endpoint, 1);
+        let lease = pool.acquire(Claim::default()).await.unwrap();
+        let mut exchange = exchange();
+        let mut client = TestClient::<true>::default();
+        let call = forward(&mut exchange, &mut client, lease, &settings(), 0).await.unwrap();
+        let left = Instant::now();
+        call.end(CallEnding::Unwanted);
+        write_failed.await.unwrap();
+        assert!(left.elapsed() < Duration::from_secs(2), "{kind}: {:?}", left.elapsed());
+        drop(pool.acquire(Claim::default()).await.unwrap());
+        assert!(left.elapsed() < Duration::from_secs(2), "{kind}: {:?}", left.elapsed());
+    }
 }
