@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use output::identity_of;
+use thread::GATHERED;
 use waiting::{WriterInner, WriterState};
 
 /// The most bytes that may wait, with those that the thread has still to write. Further lines are dropped.
@@ -97,8 +98,12 @@ impl Writer {
             let added = state.waiting.len() - before;
             state.sources.add(source, added);
         }
+        let wakes = match state.is_gathering {
+            true => before < GATHERED && state.waiting.len() >= GATHERED,
+            false => before == 0,
+        };
         drop(state);
-        if before == 0 {
+        if wakes {
             self.shared.changed.notify_all();
         }
     }
@@ -201,6 +206,33 @@ mod tests {
         let reports: Vec<_> = read.lines().filter_map(told).collect();
         assert_eq!(reports.iter().sum::<u64>(), dropped, "{reports:?}");
         assert_eq!(read.lines().count() - reports.len(), 20_000 - dropped as usize);
+    }
+
+    #[test]
+    fn lines_that_come_fast_are_written_many_at_a_time() {
+        // Each read gets what one write wrote.
+        let (mut reader, writer) = piped(PipeFlags::CLOEXEC | PipeFlags::DIRECT);
+        let reading = std::thread::spawn(move || {
+            let mut writes = vec![];
+            let mut buffer = [0; 8192];
+            while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                writes.push(read);
+            }
+            writes
+        });
+        let (line, began) = ([&[b'x'; 99][..], b"\n"].concat(), Instant::now());
+        for number in 1..=2_000 {
+            writer.append(|out| out.extend_from_slice(&line));
+            while began.elapsed() < Duration::from_micros(20) * number {}
+        }
+        assert!(writer.end(Duration::from_secs(60)));
+        let took = began.elapsed();
+        drop(writer);
+        let writes = reading.join().unwrap();
+        assert_eq!(writes.iter().sum::<usize>(), 200_000);
+        // Lines are taken once in a millisecond at most, as long as they come fast. A full write has 40 lines.
+        let most = took.as_millis() as usize + 200_000 / 4000 + 4;
+        assert!(writes.len() <= most, "{} writes in {took:?}", writes.len());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -11,6 +12,13 @@ use super::waiting::{WriterInner, WriterState};
 
 /// The capacity that an empty buffer keeps.
 const KEPT_CAPACITY: usize = 1024 * 1024;
+
+/// If the next line comes within this time, lines come fast. To wake the thread for each costs several times what it costs to write it ...
+const BUSY: Duration = Duration::from_millis(1);
+/// ... so the thread writes only after this time ...
+const GATHERING: Duration = Duration::from_millis(5);
+/// ... or when so many bytes wait.
+pub(super) const GATHERED: usize = 64 * 1024;
 
 impl WriterInner {
     /// Starts the thread with this number.
@@ -30,11 +38,16 @@ impl WriterInner {
     }
 
     fn run(&self, number: u64) {
-        let (mut writing, mut output) = (Vec::new(), None);
+        let (mut writing, mut output, mut is_busy) = (Vec::new(), None, false);
         loop {
             writing.clear();
             writing.shrink_to(KEPT_CAPACITY);
+            if is_busy {
+                self.gather();
+            }
+            let asked = Instant::now();
             let (dropped, ended, replacement, error) = self.wait(&mut writing);
+            is_busy = asked.elapsed() < BUSY;
             output = match replacement {
                 Some(file) => Some(LogOutput::after(output, file)),
                 None => output,
@@ -87,6 +100,17 @@ impl WriterInner {
             state.writing_lines -= lines;
             state.since = Some(Instant::now());
         }
+    }
+
+    /// Waits for more lines than one. None of them wakes the thread before its time.
+    fn gather(&self) {
+        let mut state = self.lock();
+        state.is_gathering = true;
+        let waits = |state: &mut WriterState| {
+            state.waiting.len() < GATHERED && !state.ended && state.replacement.is_none()
+        };
+        let waited = self.changed.wait_timeout_while(state, GATHERING, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_gathering = false;
     }
 
     fn wait(&self, writing: &mut Vec<u8>) -> (u64, bool, Option<File>, Option<Arc<str>>) {

@@ -41,6 +41,8 @@ pub(super) struct WriterState {
     pub at: FileIdentity,
     /// The file to which the thread will write its next lines.
     pub replacement: Option<(FileIdentity, File)>,
+    /// The thread waits for more lines, and takes all of them soon: the first one need not wake it.
+    pub is_gathering: bool,
     /// No further line is taken.
     pub ended: bool,
     /// The thread has written everything and ended.
