@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::iter::{empty, once};
 
 use hostler_testkit::{
-    Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client, frame_client_that_reads_late,
-    within,
+    Frame, FrameClient, Site, SitePlan, Upstream, eventually, frame_client, frame_client_that_reads_late, ok,
+    text, upstream, within,
 };
 use tokio::io::AsyncWriteExt;
 
+use crate::cache_flights::FRESH;
+use crate::cache_hits::answer;
 use crate::descriptors::descriptors;
 use crate::files::ask;
 use crate::http2::talk;
@@ -288,4 +290,47 @@ async fn a_client_that_makes_its_windows_smaller_than_what_waits_for_them_loses_
     })
     .await;
     is_given_back(&site).await;
+}
+
+#[tokio::test]
+async fn a_large_response_that_waits_leaves_a_part_of_the_window_to_a_small_one() {
+    /// The window of the connection, and of each stream: more than the kernel takes of a response that is not read.
+    const WINDOW: u32 = 4 << 20;
+    let body = "x".repeat(6 * MIB);
+    let large = answer(FRESH, &body);
+    let app = upstream().script(move |seen| match seen.target().as_str() {
+        "/large" => text(&large),
+        _ => ok("ok"),
+    });
+    let app = app.start().await;
+    let site = in_front_of(&app, "[[routes]]\nmatch = '*'\npool = 'app'\ncache = 'standard'\n").await;
+    site.get("/large").await.assert_ok(&body);
+    let asks = |stream, path| {
+        let fields = [(":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "site.test")];
+        Frame::request(stream, &fields)
+    };
+    let mut client = frame_client(site.address()).await;
+    let of_streams = [&[0_u8, 4][..], &WINDOW.to_be_bytes()].concat();
+    let more = (WINDOW - 65_535).to_be_bytes();
+    client
+        .send(&[
+            Frame::new(Frame::SETTINGS, 0, 0, of_streams),
+            Frame::new(Frame::WINDOW_UPDATE, 0, 0, more),
+            asks(1, "/large"),
+        ])
+        .await;
+    client.next_of(Frame::HEADERS).await;
+    client.send(&[asks(3, "/small")]).await;
+    app.has_seen(2).await;
+    site.settles("app", 0, 0).await;
+    let mut taken = 0;
+    let small = loop {
+        let data = client.next_of(Frame::DATA).await;
+        if data.stream == 3 {
+            break data;
+        }
+        taken += data.payload.len();
+        assert!(taken < WINDOW as usize, "the large response has taken the whole window");
+    };
+    assert_eq!(small.payload, b"ok");
 }

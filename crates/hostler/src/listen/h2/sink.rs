@@ -192,7 +192,8 @@ impl StreamClient<'_> {
             }
         }
         while !self.outbox.is_empty() || !self.whole.is_empty() {
-            let window = self.poll_window(cx, self.outbox.len() + self.whole.len());
+            // No more than a piece: what a stream reserves of the connection's window, no other stream can use, however long it is not sent.
+            let window = self.poll_window(cx, PIECE.min(self.outbox.len() + self.whole.len()));
             // A stream without a window gives its grant back, so that no other stream waits for it.
             let early = self.grant.take().filter(|_| window.is_ready());
             let window = ready!(window)?;
