@@ -1,11 +1,13 @@
 //! Floods of frames: each is noticed, counted, and ends its connection. The frames are written by hand.
 
 use std::future::poll_fn;
+use std::time::Duration;
 
 use hostler_testkit::{
     Frame, FrameClient, Site, block, client, eventually, frame_client, ok, upstream, within,
 };
 use http::{Request, Response};
+use tokio::time::interval;
 
 use crate::http2_member::{Asked, Http2Plan};
 use crate::idle_memory::EMPTIED_TABLE;
@@ -246,6 +248,26 @@ async fn an_unfinished_http2_head_ends_after_header_timeout() {
     client.send(&[Frame::new(Frame::HEADERS, 0, 1, get())]).await;
     assert_eq!(client.next_of(Frame::GOAWAY).await.code(), CALM);
     assert_flooded(&site, "server.header_timeout").await;
+}
+
+#[tokio::test]
+async fn heads_that_follow_each_other_without_a_break_have_their_own_time_each() {
+    const HEADS: u32 = 30;
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "[server]\nheader_timeout = \"4s\"\n").await;
+    let mut client = frame_client(site.address()).await;
+    let heads: Vec<_> = (0..HEADS).map(|n| Frame::request_of(2 * n + 1, get()).bytes()).collect();
+    // Hostler never sees the end of one without the beginning of the next.
+    let split = heads[0].len() - 1;
+    client.send_bytes(&heads[0][..split]).await;
+    // In all they take longer than one of them may.
+    let mut pace = interval(Duration::from_millis(200));
+    for pair in heads.windows(2) {
+        pace.tick().await;
+        client.send_bytes(&[&pair[0][split..], &pair[1][..split]].concat()).await;
+    }
+    client.send_bytes(&heads[heads.len() - 1][split..]).await;
+    app.has_seen(HEADS as usize).await;
 }
 
 #[tokio::test]

@@ -150,6 +150,8 @@ pub(super) struct FloodMeter {
     kind: Option<u8>,
     /// Whether a head has begun and not ended.
     open: bool,
+    /// Whether a head has begun since [`Self::take_begun`] was last called.
+    has_begun: bool,
     continuations: u32,
     /// Heads for which no token was added yet.
     heads: u8,
@@ -180,6 +182,7 @@ impl FloodMeter {
             known: 0,
             kind: None,
             open: false,
+            has_begun: false,
             continuations: 0,
             heads: 0,
             most_continuations: needed.max(MOST_CONTINUATIONS),
@@ -240,6 +243,11 @@ impl FloodMeter {
             || (self.ahead > 0 && matches!(self.kind, Some(HEADERS | CONTINUATION)))
     }
 
+    /// Whether a head has begun since the last call. It has its own time, even if the end of the head before it came with it.
+    pub fn take_begun(&mut self) -> bool {
+        std::mem::take(&mut self.has_begun)
+    }
+
     fn begin_frame(&mut self) -> Result<(), Flood> {
         let [high, middle, low, kind, flags, ..] = self.head;
         let length = u32::from_be_bytes([0, high, middle, low]);
@@ -281,6 +289,7 @@ impl FloodMeter {
 
     /// A proxy sends the requests of many clients. What it may do grows with them.
     fn begin_head(&mut self) {
+        self.has_begun = true;
         // Some programs send an empty frame before the end of each body.
         self.empty_data.give(1, &EMPTY_DATA);
         self.heads += 1;
@@ -431,6 +440,20 @@ mod tests {
         assert!(meter.is_inside_head());
         meter.read(&bytes[bytes.len() - 1..]).unwrap();
         assert!(!meter.is_inside_head());
+    }
+
+    #[test]
+    fn a_head_that_begins_behind_the_end_of_another_is_told() {
+        let mut meter = begun();
+        let head = frame(HEADERS, END_HEADERS, 20);
+        assert!(!meter.take_begun());
+        let both = [&head[20..], &head[..15]].concat();
+        let pieces = [&head[..15], &head[15..20], &both[..]];
+        for (piece, begins) in pieces.into_iter().zip([true, false, true]) {
+            meter.read(piece).unwrap();
+            assert!(meter.is_inside_head());
+            assert_eq!(meter.take_begun(), begins);
+        }
     }
 
     #[test]

@@ -122,9 +122,10 @@ impl MeteredIo {
             self.signals.set_flood(flood);
             return false;
         }
+        let has_begun = self.meter.take_begun();
         if !self.meter.is_inside_head() {
             self.slow = None;
-        } else if self.slow.is_none() {
+        } else if has_begun || self.slow.is_none() {
             self.set_slow_after(self.settings.header_timeout);
         }
         true
