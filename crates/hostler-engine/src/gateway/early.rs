@@ -29,8 +29,8 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     let may_be_stored = route.caching.is_some() && matches!(exchange.head.method(), b"GET" | b"HEAD");
     let has_alternative = may_be_stored || route.fallback.is_some();
     // The request may wait for the member of its client, which may have a free slot although the queue is full.
-    let is_bound = target.sticky.as_ref().is_some_and(|sticky| sticky.stay(exchange, &target.pool).is_some());
-    if has_alternative || is_bound {
+    let stay = target.sticky.as_ref().and_then(|sticky| sticky.stay(exchange, &target.pool));
+    if has_alternative || stay.is_some_and(|stay| stay.bound.is_some()) {
         return Ok(());
     }
     exchange.log_facts.pool = Some(target.name.clone());
@@ -95,13 +95,14 @@ fn is_costly(exchange: &Exchange) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
-    use hostler_config::FairBy;
+    use hostler_config::{FairBy, SameSite, Sticky, StickyBy};
     use tokio::time::Instant;
 
-    use super::super::FairKeys;
     use super::super::tests::{request, target};
+    use super::super::{FairKeys, Stickiness, StickyKey};
     use super::*;
 
     #[tokio::test]
@@ -119,5 +120,26 @@ mod tests {
         let key = &fair.view().keys[0];
         assert_eq!((&*key.key, key.requests, key.refused), ("client 192.0.2.0/24", 1, 1));
         assert_eq!(ledger.view(None, Instant::now()).all.requests.minute, 1);
+    }
+
+    #[tokio::test]
+    async fn an_upload_without_a_member_of_its_own_is_refused_early_in_a_sticky_pool() {
+        let settings = Sticky {
+            by: StickyBy::Cookie,
+            wait: Duration::ZERO,
+            drain: Duration::ZERO,
+            cookie: "member".into(),
+            same_site: SameSite::Lax,
+            secret: None,
+        };
+        let sticky = Stickiness::new(&"app".into(), &settings, &StickyKey::random(), None).map(Arc::new);
+        let target = PoolTarget { sticky, ..target() };
+        target.pool.close();
+        let route = Route::new("*".into(), Target::Pool(target), 1 << 30);
+        for cookie in ["", "Cookie: member=gone\r\n"] {
+            let mut exchange = request("192.0.2.1", cookie);
+            exchange.length = BodyLength::Known(10 << 20);
+            assert!(check(&route, &mut exchange).is_err(), "{cookie}");
+        }
     }
 }
