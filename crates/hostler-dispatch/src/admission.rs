@@ -87,9 +87,15 @@ impl AdmissionControl {
     ) {
         let is_bound = preference.bound.is_some();
         let waiting = if is_bound { queue.bound_of(priority) } else { queue.len_of(priority) };
-        if waiting == 0 {
+        if waiting > 0 {
+            return;
+        }
+        self.detector(priority, preference).found_empty(now);
+        // The time between two slots goes on if requests of another class wait.
+        let none_waits =
+            if is_bound { queue.is_empty() } else { queue.is_empty_for(&MemberPreference::default()) };
+        if none_waits {
             self.service.begins_to_wait(now);
-            self.detector(priority, preference).found_empty(now);
         }
     }
 
@@ -207,4 +213,39 @@ fn expected_wait<G>(
 
 fn slots<E>(roster: &Roster<E>) -> usize {
     roster.totals().parallel
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::super::claim::Ticket;
+    use super::super::span::Work;
+    use super::*;
+
+    #[test]
+    fn a_request_of_another_class_makes_the_time_between_two_slots_no_shorter() {
+        let (mut admission, mut queue) = (AdmissionControl::default(), Queue::<()>::new());
+        (0..16).for_each(|_| admission.observe(None, Duration::from_millis(100)));
+        let (began, preference) = (Instant::now(), MemberPreference::default());
+        admission.arrives(&queue, Priority::Low, &preference, began);
+        let ticket = Ticket { number: 1, arrived: began };
+        let place = QueuePosition { priority: Priority::Low, ticket, serial: 1 };
+        let span = QueueSpan {
+            since: began,
+            until: None,
+            long_lived: None,
+            preference,
+            for_room: false,
+            work: Work::default(),
+        };
+        queue.push(place, span, Waker::noop().clone());
+        for turn in 1..=16 {
+            let slot_at = began + turn * Duration::from_millis(10);
+            admission.arrives(&queue, Priority::Normal, &preference, slot_at - Duration::from_millis(5));
+            admission.service.takes_turn(slot_at);
+        }
+        let slots = admission.service.observed_pace(1).unwrap().slots().round();
+        assert_eq!(slots, 10.0, "one in 10 ms, each held for 100 ms");
+    }
 }
