@@ -68,13 +68,14 @@ impl AdmissionControl {
     }
 
     /// Whether no slot has moved for longer than this request can wait, and for much longer than normal. Enough requests
-    /// still wait to use every slot when that ends.
+    /// still wait to use every slot when that ends. A member that is on hold is not stuck: it gets requests again in a moment.
     fn is_stuck<E>(&self, pool: &PoolView<E>, span: QueueSpan, pace: &Pace) -> bool {
         let stood = self.last_grant.map(|last| span.since.saturating_duration_since(last));
         let (Some(stood), Some(until)) = (stood, span.until) else { return false };
         stood >= until.saturating_duration_since(span.since)
             && stood.as_secs_f64() >= pace.hold() * STUCK_HOLDINGS
             && pool.queue.newcomers() >= slots(pool.roster)
+            && !pool.roster.present().any(|state| state.held_back)
     }
 
     /// A request is about to wait.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::advance;
+use tokio::time::{Instant, advance};
 
-use super::{lease, pool, request, waiting};
+use super::{Request, lease, of, pool, request, waiting};
+use crate::Claim;
 
 #[tokio::test(start_paused = true)]
 async fn the_time_of_all_leases_adds_up_also_while_they_run() {
@@ -79,6 +80,25 @@ fn a_member_on_hold_gets_no_request_and_afterwards_the_waiting_one() {
     drop(hold);
     assert!(request.woken());
     assert_eq!(*request.lease(), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_pause_a_burst_that_finds_the_only_member_on_hold_is_not_refused() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    for _ in 0..16 {
+        let lease = lease(&pool);
+        advance(Duration::from_millis(20)).await;
+        drop(lease);
+    }
+    advance(Duration::from_secs(60)).await;
+    let hold = member.gauge().hold().unwrap();
+    let deadline = Some(Instant::now() + Duration::from_secs(5));
+    let mut burst: Vec<_> =
+        (0..3).map(|_| of(pool.acquire(Claim { deadline, ..Claim::default() }))).collect();
+    burst.iter_mut().for_each(Request::assert_waits);
+    drop(hold);
+    burst.iter_mut().for_each(Request::assert_served);
 }
 
 #[test]
