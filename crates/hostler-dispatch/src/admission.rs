@@ -93,8 +93,7 @@ impl AdmissionControl {
         }
         self.detector(priority, preference).found_empty(now);
         // The time between two slots goes on if requests of another class wait.
-        let none_waits =
-            if is_bound { queue.is_empty() } else { queue.is_empty_for(&MemberPreference::default()) };
+        let none_waits = if is_bound { queue.is_empty() } else { queue.is_empty_for(preference) };
         if none_waits {
             self.service.begins_to_wait(now);
         }

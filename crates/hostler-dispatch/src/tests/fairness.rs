@@ -201,11 +201,7 @@ async fn more_than_the_limit_may_wait_if_the_pool_serves_so_many_in_the_time_of_
     let waits: Vec<_> = (0..4).map(|_| waiting(&pool)).collect();
     request(&pool).assert_refused(AcquireError::QueueFull { limit: 4 });
     drop((waits, running));
-    for _ in 0..50 {
-        let running = lease(&pool);
-        tokio::time::advance(tenth).await;
-        drop(running);
-    }
+    serve(&pool, 50, tenth).await;
     // Ten requests a second.
     let _running = lease(&pool);
     let mut waits: Vec<_> = (0..10).map(|_| waiting(&pool)).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance};
 
-use super::{Request, lease, of, pool, request, waiting};
+use super::{Request, lease, of, pool, request, serve, waiting};
 use crate::Claim;
 
 #[tokio::test(start_paused = true)]
@@ -86,11 +86,7 @@ fn a_member_on_hold_gets_no_request_and_afterwards_the_waiting_one() {
 async fn after_a_pause_a_burst_that_finds_the_only_member_on_hold_is_not_refused() {
     let pool = pool(10);
     let member = pool.join("a", 1);
-    for _ in 0..16 {
-        let lease = lease(&pool);
-        advance(Duration::from_millis(20)).await;
-        drop(lease);
-    }
+    serve(&pool, 16, Duration::from_millis(20)).await;
     advance(Duration::from_secs(60)).await;
     let hold = member.gauge().hold().unwrap();
     let deadline = Some(Instant::now() + Duration::from_secs(5));

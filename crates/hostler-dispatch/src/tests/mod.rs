@@ -37,6 +37,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use tokio::time::advance;
 
 use super::{
     Acquire, AcquireError, Claim, Lease, LeaseEnding, LongLived, MemberChoice, Pool, PoolSettings, Ticket,
@@ -119,6 +122,15 @@ pub(super) fn of<E>(acquire: Acquire<E>) -> Request<E> {
 #[track_caller]
 pub(super) fn lease<E: Send + Sync + 'static>(pool: &Pool<E>) -> Lease<E> {
     request(pool).lease()
+}
+
+/// The pool serves so many requests one after the other. Each holds its slot for this long.
+pub(super) async fn serve<E: Send + Sync + 'static>(pool: &Pool<E>, requests: usize, hold: Duration) {
+    for _ in 0..requests {
+        let lease = lease(pool);
+        advance(hold).await;
+        drop(lease);
+    }
 }
 
 #[track_caller]

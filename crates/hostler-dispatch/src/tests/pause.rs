@@ -75,11 +75,7 @@ fn a_request_that_leaves_during_a_pause_leaves_the_queue() {
 async fn a_pool_is_not_overloaded_while_it_is_paused() {
     let pool = pool(1000);
     let _member = pool.join("a", 1);
-    for _ in 0..20 {
-        let lease = lease(&pool);
-        advance(Duration::from_millis(100)).await;
-        drop(lease);
-    }
+    serve(&pool, 20, Duration::from_millis(100)).await;
     let _running = lease(&pool);
     let in_time = || {
         let deadline = Some(tokio::time::Instant::now() + Duration::from_secs(5));

@@ -89,11 +89,7 @@ async fn the_wait_for_a_member_uses_up_no_time_of_the_request() {
     {
         // The pool knows how long its requests take.
         let _member = pool.join("a", 1);
-        for _ in 0..32 {
-            let running = lease(&pool);
-            advance(Duration::from_millis(100)).await;
-            drop(running);
-        }
+        serve(&pool, 32, Duration::from_millis(100)).await;
     }
     let _wake_requested = asleep(&pool);
     let claim = || Claim { deadline: Some(Instant::now() + second), ..Claim::default() };

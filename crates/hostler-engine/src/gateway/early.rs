@@ -29,8 +29,7 @@ pub(super) fn check(route: &Route, exchange: &mut Exchange) -> Result<(), Refusa
     let may_be_stored = route.caching.is_some() && matches!(exchange.head.method(), b"GET" | b"HEAD");
     let has_alternative = may_be_stored || route.fallback.is_some();
     // The request may wait for the member of its client, which may have a free slot although the queue is full.
-    let stay = target.sticky.as_ref().and_then(|sticky| sticky.stay(exchange, &target.pool));
-    if has_alternative || stay.is_some_and(|stay| stay.bound.is_some()) {
+    if has_alternative || target.sticky.as_ref().is_some_and(|sticky| sticky.binds(exchange, &target.pool)) {
         return Ok(());
     }
     exchange.log_facts.pool = Some(target.name.clone());

@@ -124,8 +124,7 @@ impl Fetch {
         exchange: &Exchange,
     ) -> Option<Range<u64>> {
         let fair = target.fair.as_ref().filter(|_| !self.is_low)?;
-        let stay = target.sticky.as_ref().and_then(|sticky| sticky.stay(exchange, &target.pool));
-        if stay.is_some_and(|stay| stay.bound.is_some()) {
+        if target.sticky.as_ref().is_some_and(|sticky| sticky.binds(exchange, &target.pool)) {
             return None;
         }
         let kind = exchange.log_facts.route.as_deref().map(WorkKind::named);

@@ -99,6 +99,11 @@ impl Stickiness {
         StickyView { by: self.by.to_string(), moved, sessions: sessions.len() }
     }
 
+    /// Whether the request waits for one member.
+    pub(super) fn binds(&self, exchange: &Exchange, pool: &Pool<Endpoint>) -> bool {
+        self.stay(exchange, pool).is_some_and(|stay| stay.bound.is_some())
+    }
+
     /// The member to which the request belongs, and what is to be done for it. None if the request may go to any member and no later
     /// request depends on that member.
     pub(super) fn stay(&self, exchange: &Exchange, pool: &Pool<Endpoint>) -> Option<Stay> {

@@ -69,16 +69,22 @@ async fn call(exchange: &mut Exchange, lease: Lease<Endpoint>) -> Result<CallBox
     forward(exchange, &mut NoClient, lease, &settings(), 0).await
 }
 
-/// A pool with this member, which has answered one request.
-async fn pool_with(
-    member: Arc<dyn SimulatedMember>,
-    exchange: &mut Exchange,
-) -> (Pool<Endpoint>, Membership<Endpoint>) {
+/// A pool with this member.
+pub(super) fn pool_of(member: Arc<dyn SimulatedMember>) -> (Pool<Endpoint>, Membership<Endpoint>) {
     listen(vec![member]);
     let pool = Pool::new("app", PoolSettings::default());
     let meter = Arc::new(Meter::new(1));
     let endpoint = Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None);
     let membership = pool.join(endpoint, 1);
+    (pool, membership)
+}
+
+/// A pool with this member, which has answered one request.
+async fn pool_with(
+    member: Arc<dyn SimulatedMember>,
+    exchange: &mut Exchange,
+) -> (Pool<Endpoint>, Membership<Endpoint>) {
+    let (pool, membership) = pool_of(member);
     let lease = pool.acquire(Claim::default()).await.unwrap();
     let Ok(first) = call(exchange, lease).await else { panic!("the first request is answered") };
     first.finish(exchange);

@@ -4,14 +4,14 @@ use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hostler_dispatch::{Claim, Pool, PoolSettings};
+use hostler_dispatch::Claim;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval};
 
-use super::kept::{exchange, request, settings};
-use super::{Dialled, SimulatedMember, TestClient, WireSettings, listen, simulated_address, wire};
+use super::kept::{exchange, pool_of, request, settings};
+use super::{Dialled, SimulatedMember, TestClient, WireSettings, wire};
 use crate::exchange::BodyError;
-use crate::proxy::{CallEnding, CallSettings, Endpoint, Failure, LEAVING_TIME, Meter, forward};
+use crate::proxy::{CallEnding, CallSettings, Failure, LEAVING_TIME, forward};
 
 /// Answers nothing.
 struct Silent;
@@ -29,11 +29,7 @@ impl SimulatedMember for Silent {
 
 /// How long the call of a client that has left goes on.
 async fn time_of<const SHOWS: bool>() -> Duration {
-    listen(vec![Arc::new(Silent) as Arc<dyn SimulatedMember>]);
-    let pool = Pool::new("app", PoolSettings::default());
-    let meter = Arc::new(Meter::new(1));
-    let endpoint = Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None);
-    let _membership = pool.join(endpoint, 1);
+    let (pool, _membership) = pool_of(Arc::new(Silent));
     let lease = pool.acquire(Claim::default()).await.unwrap();
     let settings = CallSettings { hangs_up_at_once: true, ..settings() };
     let (mut exchange, began) = (exchange(), Instant::now());
@@ -74,11 +70,7 @@ impl SimulatedMember for Unaware {
 async fn a_member_that_writes_on_after_our_fin_loses_its_connection_and_its_slot_is_free() {
     for kind in ["text/plain", "text/event-stream"] {
         let (failed, write_failed) = oneshot::channel();
-        listen(vec![Arc::new(Unaware(kind, Mutex::new(Some(failed)))) as Arc<dyn SimulatedMember>]);
-        let pool = Pool::new("app", PoolSettings::default());
-        let endpoint =
-            Endpoint::new(simulated_address(0).into(), "a".into(), Arc::new(Meter::new(1)), 1, None);
-        let _membership = pool.join(endpoint, 1);
+        let (pool, _membership) = pool_of(Arc::new(Unaware(kind, Mutex::new(Some(failed)))));
         let lease = pool.acquire(Claim::default()).await.unwrap();
         let mut exchange = exchange();
         let mut client = TestClient::<true>::default();

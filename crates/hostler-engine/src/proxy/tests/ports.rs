@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hostler_dispatch::{Claim, Pool, PoolSettings};
+use hostler_dispatch::Claim;
 
-use super::kept::{exchange, request, settings};
-use super::{Dialled, SimulatedMember, WireSettings, listen, simulated_address, wire};
+use super::kept::{exchange, pool_of, request, settings};
+use super::{Dialled, SimulatedMember, WireSettings, wire};
 use crate::exchange::NoClient;
-use crate::proxy::{Endpoint, Failure, Meter, forward};
+use crate::proxy::{Failure, forward};
 
 /// So many attempts to connect find no local port. The others find a member that answers.
 struct WithoutPorts(AtomicUsize);
@@ -35,10 +35,7 @@ impl SimulatedMember for WithoutPorts {
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_for_a_local_port_and_the_member_is_not_to_blame() {
     for (attempts, is_served) in [(3, true), (usize::MAX, false)] {
-        listen(vec![Arc::new(WithoutPorts(attempts.into())) as Arc<dyn SimulatedMember>]);
-        let pool = Pool::new("app", PoolSettings::default());
-        let meter = Arc::new(Meter::new(1));
-        let _member = pool.join(Endpoint::new(simulated_address(0).into(), "a".into(), meter, 1, None), 1);
+        let (pool, _member) = pool_of(Arc::new(WithoutPorts(attempts.into())));
         let lease = pool.acquire(Claim::default()).await.unwrap();
         let mut exchange = exchange();
         match forward(&mut exchange, &mut NoClient, lease, &settings(), 0).await {
