@@ -39,6 +39,16 @@ pub fn now() -> Instant {
     }
 }
 
+/// Reads the clock again: the time of the current wake-up from here on. For what must be exact and must not lie after what comes later in the
+/// same wake-up.
+pub fn exact_now() -> Instant {
+    let now = Instant::now();
+    if !matches!(WAKE_UP.get(), WakeUp::Unknown) {
+        WAKE_UP.set(WakeUp::Read(now));
+    }
+    now
+}
+
 pin_project! {
     /// A future of a task. While it is polled, [`now`] reads the clock at most once.
     pub struct Clocked<F> {
@@ -82,6 +92,19 @@ mod tests {
         let (began, later, again) = task.await.unwrap();
         assert!(later - began >= second, "{:?}", later - began);
         assert_eq!(later, again);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exact_time_is_never_after_a_time_that_is_read_later() {
+        let (before, exact, after) = Clocked::new(async {
+            let before = now();
+            let mut passing = Box::pin(tokio::time::advance(Duration::from_secs(1)));
+            let _ = std::future::poll_fn(|cx| Poll::Ready(passing.as_mut().poll(cx))).await;
+            (before, exact_now(), now())
+        })
+        .await;
+        assert!(exact - before >= Duration::from_secs(1), "{:?}", exact - before);
+        assert_eq!(exact, after);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,6 +3,8 @@
 use hostler_wire::{Fields, write_hex};
 use tokio::time::Instant;
 
+use super::clock;
+
 /// The field with the context.
 pub const TRACEPARENT: &str = "traceparent";
 /// The field with what vendors add. It is only valid together with a valid `traceparent`.
@@ -54,7 +56,7 @@ impl CacheTimes {
 
     fn note(&mut self, step: CacheStep, since: Instant) {
         let known = &mut self.0[step as usize];
-        *known = Some((known.map_or(since, |(first, _)| first), Instant::now()));
+        *known = Some((known.map_or(since, |(first, _)| first), clock::exact_now()));
     }
 }
 
@@ -95,7 +97,7 @@ impl TraceContext {
 
 /// When a step begins, by the exact clock. None while Hostler makes no traces: then the clock is not read.
 pub fn step_begins(trace: Option<&TraceContext>) -> Option<Instant> {
-    trace.map(|_| Instant::now())
+    trace.map(|_| clock::exact_now())
 }
 
 /// The step that began then has ended.

@@ -145,7 +145,7 @@ impl SpanTimes {
         self.end_unix.saturating_sub(u64::try_from(before).unwrap_or(u64::MAX))
     }
 
-    /// Times by the exact clock, which is ahead of the clock of the other times.
+    /// Times by the exact clock, kept between the begin and the end of the request.
     fn inside(&self, (from, to): (Instant, Instant)) -> (Instant, Instant) {
         (from.clamp(self.started, self.end), to.clamp(self.started, self.end))
     }
