@@ -20,7 +20,7 @@ import { stopAll } from './peers/renders.mjs';
 
 const [PROXY_CORE, LOAD_CORE] = [0, 1];
 const MEMBERS = 4;
-const SIZES = { '1k': 1000, '100k': 100_000, '1m': 1_000_000, '100m': 100_000_000 };
+const SIZES = { '1k': 1000, '4k': 4000, '20k': 20_000, '100k': 100_000, '1m': 1_000_000, '100m': 100_000_000 };
 const PROBE = '/1k';
 const WARM_SECONDS = 0.3;
 
@@ -28,6 +28,8 @@ const WARM_SECONDS = 0.3;
 const CELLS = {
   'download-1m': { title: 'download of 1 MB', path: '/1m', connections: 8 },
   'download-100m': { title: 'download of 100 MB', path: '/100m', connections: 4 },
+  'file-4k': { title: 'file of 4 KB', path: '/4k', connections: 16, files: true },
+  'file-20k': { title: 'file of 20 KB', path: '/20k', connections: 16, files: true },
   'file-100k': { title: 'file of 100 KB', path: '/100k', connections: 16, files: true },
   'file-100m': { title: 'file of 100 MB', path: '/100m', connections: 4, files: true },
   'upload-1m': { title: 'upload of 1 MB', path: '/up', connections: 4, upload: '1m' },

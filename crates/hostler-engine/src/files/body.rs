@@ -158,6 +158,7 @@ fn read(file: &FileHandle, at: u64, left: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use std::future::poll_fn;
     use std::path::Path;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -172,7 +173,8 @@ mod tests {
         std::fs::write(named.path(), bytes).unwrap();
         let file = File::open(named.path()).unwrap();
         let about = file.metadata().unwrap();
-        let file = FileHandle::new(file, &about, Path::new("/"), named.path().into(), Blocking::None);
+        let file =
+            FileHandle::new(Arc::new(file), &about, Path::new("/"), named.path().into(), Blocking::None);
         (named, file)
     }
 

@@ -3,12 +3,13 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hostler_coding::Coding;
 use hostler_config::{StaticFiles, names_a_file};
 use rustix::io::Errno;
 
-use super::open::{Blocking, Folder, Opened};
+use super::open::{Blocking, Folder, OpenError, Opened};
 use super::request::FileRequest;
 use super::served::NotServed;
 use super::shared::FileHandle;
@@ -17,7 +18,7 @@ use super::shared::FileHandle;
 pub(super) struct Chosen {
     /// The path of the uncompressed file. The file itself may be a compressed form.
     pub path: PathBuf,
-    pub file: File,
+    pub file: Arc<File>,
     pub about: Metadata,
     pub coding: Option<Coding>,
     pub role: FileRole,
@@ -56,7 +57,7 @@ pub(super) enum Miss {
 
 /// The file for a path. None for a folder that was requested without a slash at the end.
 pub(super) fn choose(
-    folder: &Folder,
+    folder: &Folder<'_>,
     settings: &StaticFiles,
     asked: &FileRequest,
 ) -> Result<Option<Chosen>, Miss> {
@@ -69,7 +70,11 @@ pub(super) fn choose(
     }
 }
 
-fn at_place(folder: &Folder, settings: &StaticFiles, asked: &FileRequest) -> Result<Option<Chosen>, Miss> {
+fn at_place(
+    folder: &Folder<'_>,
+    settings: &StaticFiles,
+    asked: &FileRequest,
+) -> Result<Option<Chosen>, Miss> {
     if asked.place.is_no_file {
         return Err(nothing(None));
     }
@@ -94,7 +99,7 @@ fn at_place(folder: &Folder, settings: &StaticFiles, asked: &FileRequest) -> Res
 /// The page for a request of a page that does not exist: the page of a single-page app, or the 404 page. A path with the extension of a
 /// known asset type gets no page, because HTML in place of an asset would only cause confusing errors.
 fn page_instead(
-    folder: &Folder,
+    folder: &Folder<'_>,
     settings: &StaticFiles,
     asked: &FileRequest,
 ) -> Result<Option<Chosen>, Miss> {
@@ -115,9 +120,9 @@ fn page_instead(
 /// The first compressed form that exists, or the file itself. A file that is compressed itself has no other form: a client would have to undo
 /// two codings, and gets the name of one.
 fn best_form(
-    folder: &Folder,
+    folder: &Folder<'_>,
     path: &Path,
-    (file, about): (File, Metadata),
+    (file, about): (Arc<File>, Metadata),
     codings: &[Coding],
     role: FileRole,
 ) -> Result<Chosen, Miss> {
@@ -153,7 +158,7 @@ fn suffix(coding: Coding) -> &'static str {
 }
 
 /// A regular file, or none.
-fn find(folder: &Folder, path: &Path) -> Result<Option<(File, Metadata)>, Miss> {
+fn find(folder: &Folder<'_>, path: &Path) -> Result<Option<(Arc<File>, Metadata)>, Miss> {
     match look(folder, path) {
         Ok(Opened::File(file, about)) => Ok(Some((file, about))),
         Ok(Opened::Folder) | Err(Miss::NotServed(NotServed::Missing(_))) => Ok(None),
@@ -162,17 +167,22 @@ fn find(folder: &Folder, path: &Path) -> Result<Option<(File, Metadata)>, Miss> 
 }
 
 /// Missing, forbidden and unreachable files look the same to a client. Other errors do not.
-fn look(folder: &Folder, path: &Path) -> Result<Opened, Miss> {
+fn look(folder: &Folder<'_>, path: &Path) -> Result<Opened, Miss> {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied, WouldBlock};
-    folder.open(path).map_err(|error| {
-        let known = |why: &dyn std::fmt::Display| nothing(Some(format!("{}: {why}", path.display())));
-        match (error.kind(), Errno::from_io_error(&error)) {
-            (WouldBlock, _) => Miss::WouldWait,
-            (NotFound | NotADirectory | InvalidFilename, _) => nothing(None),
-            (_, Some(Errno::XDEV)) => known(&"a symbolic link leads out of the folder"),
-            (PermissionDenied, _) | (_, Some(Errno::LOOP | Errno::NXIO)) => known(&error),
-            _ => Miss::NotServed(NotServed::Unreadable(error)),
+    let error = match folder.open(path) {
+        Ok(opened) => return Ok(opened),
+        Err(OpenError::Folder(error)) if error.kind() != WouldBlock => {
+            return Err(Miss::NotServed(NotServed::Unreadable(error)));
         }
+        Err(OpenError::Folder(error) | OpenError::Below(error)) => error,
+    };
+    let known = |why: &dyn std::fmt::Display| nothing(Some(format!("{}: {why}", path.display())));
+    Err(match (error.kind(), Errno::from_io_error(&error)) {
+        (WouldBlock, _) => Miss::WouldWait,
+        (NotFound | NotADirectory | InvalidFilename, _) => nothing(None),
+        (_, Some(Errno::XDEV)) => known(&"a symbolic link leads out of the folder"),
+        (PermissionDenied, _) | (_, Some(Errno::LOOP | Errno::NXIO)) => known(&error),
+        _ => Miss::NotServed(NotServed::Unreadable(error)),
     })
 }
 

@@ -4,6 +4,7 @@ mod body;
 mod choose;
 mod conditions;
 mod disk;
+mod kept;
 mod open;
 mod place;
 mod request;
@@ -24,6 +25,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use self::choose::Miss;
 use self::conditions::Conditions;
 use self::disk::on_blocking_thread;
+use self::kept::KeptFiles;
 use self::open::Blocking;
 use self::place::{PlaceError, ends_in_slash, place};
 use self::request::FileRequest;
@@ -42,9 +44,14 @@ pub struct Files {
     pub takes_below: bool,
     /// What is no file goes to an app.
     pub is_before_app: bool,
+    kept: Arc<KeptFiles>,
 }
 
 impl Files {
+    pub fn new(settings: Arc<StaticFiles>, takes_below: bool, is_before_app: bool) -> Self {
+        Self { settings, takes_below, is_before_app, kept: Arc::default() }
+    }
+
     pub fn folder(&self) -> &Path {
         &self.settings.dir
     }
@@ -76,12 +83,13 @@ impl Files {
             encoding: plan.map(|plan| Box::new((plan.clone(), fields.clone()))),
         };
         // On a local disk, files in the page cache are read on the request's thread.
-        let at_once = self.settings.is_local.then(|| serve::serve(&self.settings, &asked, Blocking::None));
+        let at_once =
+            self.settings.is_local.then(|| serve::serve(&self.settings, &self.kept, &asked, Blocking::None));
         let found = match at_once {
             None | Some(Err(Miss::WouldWait)) => {
-                let settings = self.settings.clone();
-                let looking = on_blocking_thread(move || Ok(serve::serve(&settings, &asked, Blocking::Any)));
-                looking.await.map_err(NotServed::Unreadable)?
+                let (settings, kept) = (self.settings.clone(), self.kept.clone());
+                let look = move || Ok(serve::serve(&settings, &kept, &asked, Blocking::Any));
+                on_blocking_thread(look).await.map_err(NotServed::Unreadable)?
             }
             Some(found) => found,
         };

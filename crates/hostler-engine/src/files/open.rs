@@ -1,18 +1,38 @@
 //! Opens files below a folder, and never outside it, also through symbolic links. Knows no HTTP.
 
+use std::cell::OnceCell;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Component, Path};
+use std::sync::Arc;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use super::kept::KeptFiles;
 use super::system::{FOLDER, folder_at_hand, open_below, open_below_at_hand};
 
 pub(super) enum Opened {
-    File(File, Metadata),
+    File(Arc<File>, Metadata),
     Folder,
+}
+
+/// Why a path could not be opened.
+#[derive(Debug)]
+pub(super) enum OpenError {
+    /// The folder that is served could not be opened.
+    Folder(io::Error),
+    /// The path below it could not.
+    Below(io::Error),
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Folder(error) | OpenError::Below(error) => error,
+        }
+    }
 }
 
 /// Whether a caller may wait for the disk.
@@ -24,51 +44,82 @@ pub(super) enum Blocking {
     Any,
 }
 
-/// A folder whose files can be opened.
-pub(super) struct Folder {
-    fd: OwnedFd,
+/// A folder whose files can be opened, for one request.
+pub(super) struct Folder<'a> {
+    path: &'a Path,
+    /// Opened by its path for each request that needs it: a deployment may have replaced it.
+    fd: OnceCell<OwnedFd>,
     blocking: Blocking,
+    kept: Option<&'a Arc<KeptFiles>>,
 }
 
-impl Folder {
-    /// Opened by its path for each request: a deployment may have replaced it.
-    pub fn at(path: &Path, blocking: Blocking) -> io::Result<Self> {
-        let opened = match blocking {
-            Blocking::None => at_hand(folder_at_hand(path))?,
-            Blocking::Any => openat(CWD, path, FOLDER, Mode::empty())?,
-        };
-        Ok(Self { fd: opened, blocking })
+impl<'a> Folder<'a> {
+    pub fn at(path: &'a Path, blocking: Blocking) -> Self {
+        Self { path, fd: OnceCell::new(), blocking, kept: None }
     }
 
-    /// Opens a path below the folder. The kernel follows a symbolic link only if it stays below the folder, so a link that changes
-    /// between a check and the opening does no harm.
-    pub fn open(&self, path: &Path) -> io::Result<Opened> {
+    /// Files that are opened without a wait stay open for the next requests.
+    pub fn keeping(self, kept: &'a Arc<KeptFiles>) -> Self {
+        let keeps = self.blocking == Blocking::None;
+        Self { kept: keeps.then_some(kept), ..self }
+    }
+
+    /// Opens a path below the folder.
+    pub fn open(&self, path: &Path) -> Result<Opened, OpenError> {
+        if let Some((file, about)) = self.kept.and_then(|kept| kept.find(path)) {
+            return Ok(Opened::File(file, about));
+        }
+        let folder = self.fd().map_err(OpenError::Folder)?;
+        // It was just opened as a folder.
+        if path.as_os_str().is_empty() {
+            return Ok(Opened::Folder);
+        }
+        let opened = self.open_below(folder, path).map_err(OpenError::Below)?;
+        if let (Some(kept), Opened::File(file, about)) = (self.kept, &opened) {
+            kept.keep(self.path, path, file, about);
+        }
+        Ok(opened)
+    }
+
+    fn fd(&self) -> io::Result<&OwnedFd> {
+        if let Some(opened) = self.fd.get() {
+            return Ok(opened);
+        }
+        let opened = match self.blocking {
+            Blocking::None => at_hand(folder_at_hand(self.path))?,
+            Blocking::Any => openat(CWD, self.path, FOLDER, Mode::empty())?,
+        };
+        Ok(self.fd.get_or_init(|| opened))
+    }
+
+    /// The kernel follows a symbolic link only if it stays below the folder, so a link that changes between a check and the opening does no
+    /// harm.
+    fn open_below(&self, folder: &OwnedFd, path: &Path) -> io::Result<Opened> {
         // Without NONBLOCK, opening a named pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let opened = match self.blocking {
-            Blocking::None => at_hand(open_below_at_hand(&self.fd, path, flags))?,
-            Blocking::Any => match self.open_slowly(path, flags) {
+            Blocking::None => at_hand(open_below_at_hand(folder, path, flags))?,
+            Blocking::Any => match open_slowly(folder, path, flags) {
                 // This process may enter a folder that it may not list.
-                Err(Errno::ACCESS) if self.open_slowly(path, FOLDER).is_ok() => return Ok(Opened::Folder),
+                Err(Errno::ACCESS) if open_slowly(folder, path, FOLDER).is_ok() => return Ok(Opened::Folder),
                 opened => opened?,
             },
         };
         let file = File::from(opened);
         let about = file.metadata()?;
         match about.file_type() {
-            kind if kind.is_file() => Ok(Opened::File(file, about)),
+            kind if kind.is_file() => Ok(Opened::File(Arc::new(file), about)),
             kind if kind.is_dir() => Ok(Opened::Folder),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
+}
 
-    fn open_slowly(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        match again_while_renamed(|| open_below(&self.fd, path, flags)) {
-            // An old kernel, another system, or a sandbox that blocks the call.
-            Err(Errno::NOSYS | Errno::PERM) => step_by_step(&self.fd, path, flags),
-            opened => opened,
-        }
+fn open_slowly(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    match again_while_renamed(|| open_below(folder, path, flags)) {
+        // An old kernel, another system, or a sandbox that blocks the call.
+        Err(Errno::NOSYS | Errno::PERM) => step_by_step(folder, path, flags),
+        opened => opened,
     }
 }
 
@@ -147,7 +198,7 @@ mod tests {
         symlink("loop", at("loop")).unwrap();
         symlink("/proc/self/fd/0", at("magic")).unwrap();
 
-        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any);
         for name in ["sub/file", "near", "sub/round"] {
             assert!(matches!(folder.open(Path::new(name)), Ok(Opened::File(..))), "{name}");
         }
@@ -165,7 +216,7 @@ mod tests {
         std::fs::create_dir(inside.path().join("sub")).unwrap();
         std::fs::write(inside.path().join("file"), "f").unwrap();
         symlink("../file", inside.path().join("sub/link")).unwrap();
-        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any);
         let (one, other) = (elsewhere.path().join("one"), elsewhere.path().join("other"));
         std::fs::write(&one, "1").unwrap();
         let is_over = AtomicBool::new(false);
@@ -199,7 +250,7 @@ mod tests {
         std::fs::create_dir(inside.path().join("sub")).unwrap();
         std::fs::write(inside.path().join("sub/file"), "f").unwrap();
         symlink("sub", inside.path().join("link")).unwrap();
-        let folder = Folder::at(inside.path(), Blocking::Any).unwrap();
+        let folder = Folder::at(inside.path(), Blocking::Any);
         for (name, opens) in [
             ("sub/file", true),
             ("sub", true),
@@ -208,7 +259,11 @@ mod tests {
             ("link", false),
             ("none", false),
         ] {
-            assert_eq!(step_by_step(&folder.fd, Path::new(name), OFlags::RDONLY).is_ok(), opens, "{name}");
+            assert_eq!(
+                step_by_step(folder.fd().unwrap(), Path::new(name), OFlags::RDONLY).is_ok(),
+                opens,
+                "{name}"
+            );
         }
     }
 
@@ -235,7 +290,7 @@ mod tests {
                 let nobody = Uid::from_raw(65_534);
                 rustix::thread::set_thread_res_uid(None::<Uid>, nobody, None::<Uid>).unwrap();
             }
-            let folder = Folder::at(path, Blocking::Any).unwrap();
+            let folder = Folder::at(path, Blocking::Any);
             ["", "sub", "sub/index.html", "none"].map(|name| match folder.open(Path::new(name)) {
                 Ok(Opened::Folder) => "folder",
                 Ok(Opened::File(..)) => "file",
@@ -253,8 +308,9 @@ mod tests {
         rustix::fs::mknodat(CWD, inside.path().join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0)
             .unwrap();
         for (folder, name) in [(inside.path(), "pipe"), (Path::new("/dev"), "null")] {
-            let opened = Folder::at(folder, Blocking::Any).unwrap().open(Path::new(name));
-            assert_eq!(opened.err().map(|error| error.kind()), Some(io::ErrorKind::NotFound), "{name}");
+            let opened = Folder::at(folder, Blocking::Any).open(Path::new(name));
+            let why = opened.err().map(|error| io::Error::from(error).kind());
+            assert_eq!(why, Some(io::ErrorKind::NotFound), "{name}");
         }
     }
 
@@ -262,16 +318,20 @@ mod tests {
     fn without_blocking_only_cached_files_are_opened() {
         let inside = tempfile::tempdir().unwrap();
         std::fs::write(inside.path().join("file"), "f").unwrap();
-        let hurried = Folder::at(inside.path(), Blocking::None).unwrap();
+        let hurried = Folder::at(inside.path(), Blocking::None);
         // It has just been written, so the kernel has it in memory. If not, the kernel says that it would have to wait.
         match hurried.open(Path::new("file")) {
             Ok(opened) => assert!(matches!(opened, Opened::File(..))),
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            Err(error) => assert_eq!(io::Error::from(error).kind(), io::ErrorKind::WouldBlock),
         }
         symlink("/etc/passwd", inside.path().join("leak")).unwrap();
         let refused = hurried.open(Path::new("leak")).err().unwrap();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "the caller that may block finds out why");
-        let elsewhere = Folder::at(Path::new("/"), Blocking::None).unwrap();
+        assert_eq!(
+            io::Error::from(refused).kind(),
+            io::ErrorKind::WouldBlock,
+            "the caller that may block finds out why"
+        );
+        let elsewhere = Folder::at(Path::new("/"), Blocking::None);
         assert!(elsewhere.open(Path::new("proc/self/status")).is_err(), "another file system");
     }
 }

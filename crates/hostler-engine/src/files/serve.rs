@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hostler_coding::EncodingDecision;
@@ -12,6 +13,7 @@ use hostler_wire::{ResponseHead, content_range};
 use super::body::{FileBody, at_hand};
 use super::choose::{Chosen, FileRole, Miss, choose, own_coding};
 use super::conditions::{ConditionOutcome, FileValidators};
+use super::kept::KeptFiles;
 use super::open::{Blocking, Folder};
 use super::request::FileRequest;
 use super::served::{NotServed, ServedFile};
@@ -32,13 +34,11 @@ pub(super) enum FileLookup {
 /// Answers a request. It blocks only if it may.
 pub(super) fn serve(
     settings: &StaticFiles,
+    kept: &Arc<KeptFiles>,
     asked: &FileRequest,
     blocking: Blocking,
 ) -> Result<FileLookup, Miss> {
-    let folder = Folder::at(&settings.dir, blocking).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Miss::WouldWait,
-        _ => Miss::NotServed(NotServed::Unreadable(error)),
-    })?;
+    let folder = Folder::at(&settings.dir, blocking).keeping(kept);
     match choose(&folder, settings, asked)? {
         Some(chosen) if chosen.role == FileRole::NotFound => not_found(chosen, settings, asked, blocking),
         Some(chosen) => answer(chosen, settings, asked, blocking),

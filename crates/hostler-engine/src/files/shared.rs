@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use foldhash::HashMap;
 
-use super::disk;
 use super::open::{Blocking, Folder, Opened};
+use super::{disk, kept};
 use crate::exchange::DiskThreads;
 
 /// The files of this process.
@@ -20,6 +20,7 @@ static OPEN: LazyLock<Arc<OpenFiles>> = LazyLock::new(|| OpenFiles::new(usize::M
 /// Limits the files that are open at the same time. A file beyond them is opened again for each piece that is read.
 pub fn limit_open_files(most: usize) {
     OPEN.most.store(most, Ordering::Relaxed);
+    kept::limit_by(most);
 }
 
 /// The device and the inode. While a file is open, no other one on a disk of this machine has these numbers. On a network disk, a new file may get
@@ -63,7 +64,7 @@ impl OpenFiles {
     /// Keeps a file open, or takes the descriptor that others have of it. None if too many others are open.
     fn keep(
         self: &Arc<Self>,
-        file: File,
+        file: Arc<File>,
         id: FileId,
         age: FileAge,
         blocking: Blocking,
@@ -91,7 +92,7 @@ impl OpenFiles {
 /// A file that is open for one or more answers.
 pub(super) struct OpenFile {
     /// None while it is dropped.
-    file: Option<File>,
+    file: Option<Arc<File>>,
     id: FileId,
     age: FileAge,
     /// How it was opened. A file that was opened without a wait is on a local disk.
@@ -134,13 +135,13 @@ pub(super) struct ClosedFile {
 
 impl FileHandle {
     /// Takes a file that was opened below `folder` as `path`. `blocking`: how it was opened.
-    pub fn new(file: File, about: &Metadata, folder: &Path, path: PathBuf, blocking: Blocking) -> Self {
+    pub fn new(file: Arc<File>, about: &Metadata, folder: &Path, path: PathBuf, blocking: Blocking) -> Self {
         Self::among(&OPEN, file, about, folder, path, blocking)
     }
 
     fn among(
         open: &Arc<OpenFiles>,
-        file: File,
+        file: Arc<File>,
         about: &Metadata,
         folder: &Path,
         path: PathBuf,
@@ -156,7 +157,7 @@ impl FileHandle {
     /// The file, if it is open.
     pub fn file(&self) -> Option<&File> {
         match self {
-            Self::Open(open) => open.file.as_ref(),
+            Self::Open(open) => open.file.as_deref(),
             Self::Closed(_) => None,
         }
     }
@@ -171,8 +172,8 @@ impl FileHandle {
 }
 
 impl ClosedFile {
-    fn open(&self) -> io::Result<File> {
-        match Folder::at(&self.folder, Blocking::Any)?.open(&self.path)? {
+    fn open(&self) -> io::Result<Arc<File>> {
+        match Folder::at(&self.folder, Blocking::Any).open(&self.path)? {
             Opened::File(file, about) if id_of(&about) == self.id && age_of(&about) == self.age => Ok(file),
             _ => Err(io::Error::other(
                 "it was replaced while it was sent, and too many files are open to keep it",
@@ -193,7 +194,7 @@ mod tests {
     use super::*;
 
     fn handle(open: &Arc<OpenFiles>, folder: &Path, name: &str) -> FileHandle {
-        let file = File::open(folder.join(name)).unwrap();
+        let file = Arc::new(File::open(folder.join(name)).unwrap());
         let about = file.metadata().unwrap();
         FileHandle::among(open, file, &about, folder, name.into(), Blocking::None)
     }
@@ -228,7 +229,7 @@ mod tests {
         // A pipe shows when its other end is closed.
         let (file, mut other_end) = std::io::pipe().unwrap();
         let file = File::from(OwnedFd::from(file));
-        let file = open.keep(file, (0, 0), FileAge::Changed(0, 0), Blocking::Any).unwrap();
+        let file = open.keep(file.into(), (0, 0), FileAge::Changed(0, 0), Blocking::Any).unwrap();
         // The only blocking thread that it may use is busy.
         let (end, ended) = mpsc::channel::<()>();
         let _busy = tokio::spawn(threads.run(move || {
@@ -252,7 +253,7 @@ mod tests {
         std::fs::write(folder.path().join("a"), "a").unwrap();
         let (open, a) = (OpenFiles::new(9), || File::open(folder.path().join("a")).unwrap());
         let id = id_of(&a().metadata().unwrap());
-        let keep = |second| open.keep(a(), id, FileAge::Changed(second, 0), Blocking::None).unwrap();
+        let keep = |second| open.keep(a().into(), id, FileAge::Changed(second, 0), Blocking::None).unwrap();
         let old = keep(1);
         let new = keep(2);
         assert!(!Arc::ptr_eq(&old, &new));

@@ -167,11 +167,8 @@ fn early_hints(written: &config::Route, pools: &[RunningPool]) -> Option<Arc<Ear
 }
 
 fn files(written: &config::Route, settings: &config::StaticFiles) -> Arc<Files> {
-    Arc::new(Files {
-        settings: Arc::new(settings.clone()),
-        takes_below: matches!(written.pattern.path, config::PathPattern::Prefix(_)),
-        is_before_app: written.files_first.is_some(),
-    })
+    let takes_below = matches!(written.pattern.path, config::PathPattern::Prefix(_));
+    Arc::new(Files::new(Arc::new(settings.clone()), takes_below, written.files_first.is_some()))
 }
 
 fn caching(written: &config::Caching, shared_cache: &Arc<SharedCache>, route: u64) -> Caching {

@@ -331,6 +331,29 @@ async fn a_deploy_may_move_the_symbolic_link_of_the_folder() {
 }
 
 #[tokio::test]
+async fn a_file_that_stays_open_between_requests_is_replaced_at_once() {
+    let site = folder("").start().await;
+    let at = |name: &str| site.folder().join("public").join(name);
+    for turn in 0..3 {
+        let text = format!("let a = {turn};");
+        // As an editor or a deploy does: the new file gets the name of the old one.
+        std::fs::write(at("next"), &text).unwrap();
+        std::fs::rename(at("next"), at("app.js")).unwrap();
+        site.get("/app.js").await.assert_ok(&text);
+        site.get("/app.js").await.assert_ok(&text);
+    }
+    std::fs::write(at("app.js"), "written in place").unwrap();
+    site.get("/app.js").await.assert_ok("written in place");
+    std::fs::remove_file(at("app.js")).unwrap();
+    site.get("/app.js").await.assert_refused(404, "no_file");
+    // A link out of the folder is not followed, though the file was sent before.
+    symlink("../secret.txt", at("app.js")).unwrap();
+    site.get("/app.js").await.assert_refused(404, "no_file");
+    std::fs::remove_dir_all(at("docs")).unwrap();
+    site.get("/docs/").await.assert_refused(404, "no_file");
+}
+
+#[tokio::test]
 async fn a_file_that_shrinks_while_it_is_sent_is_cut_and_never_filled_up() {
     let plan = folder("");
     let size = 64 << 20;
