@@ -43,12 +43,22 @@ impl Http1Client {
         self.stream.take_error().is_some()
     }
 
-    /// Ends the connection after its last answer.
-    pub async fn end(self, delivered: Delivered) {
+    /// Ends the connection after its last answer. `is_last_request`: the client has said that it sends no other request.
+    pub async fn end(mut self, delivered: Delivered, is_last_request: bool) {
         match delivered {
             Delivered::Aborted => self.abort(),
+            Delivered::Whole if is_last_request && self.is_silent().await => drop(self),
             Delivered::Whole => self.close().await,
         }
+    }
+
+    /// Whether nothing of the client is unread, over plain TCP: then the kernel's close sends the answer and its end, and no reset.
+    async fn is_silent(&mut self) -> bool {
+        if self.stream.is_tls() || !self.is_request_read() {
+            return false;
+        }
+        let is_silent = poll_fn(|cx| Poll::Ready(self.poll_left(cx).is_pending())).await;
+        is_silent && self.taken == self.inbox.len()
     }
 
     /// Closes the connection so that the client can read the last answer: for `linger_timeout`, bytes from the client are read and

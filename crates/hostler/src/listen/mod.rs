@@ -264,7 +264,7 @@ impl Shard {
                         false => refuse(&mut client, &mut exchange, &refusal).await,
                     };
                     self.settle(&mut exchange);
-                    client.end(delivered).await;
+                    client.end(delivered, false).await;
                     return AfterHttp1::Nothing;
                 }
             }
@@ -282,7 +282,7 @@ impl Shard {
             let is_last = exchange.log_facts.stream_end.is_some()
                 && self.ends(&client.settings, client.stream.is_tls());
             if delivered == Delivered::Aborted || !client.is_kept() || is_last {
-                client.end(delivered).await;
+                client.end(delivered, !wants_keep_alive(&exchange)).await;
                 return AfterHttp1::Nothing;
             }
         }

@@ -96,7 +96,7 @@ impl Shard {
         self.settle(&mut exchange);
         // Twice as many connections as the limit are an attack: they are closed at once.
         if self.connections.open() <= self.settings.load().max_connections * 2 {
-            client.end(delivered).await;
+            client.end(delivered, false).await;
         }
     }
 

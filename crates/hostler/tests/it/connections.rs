@@ -1,6 +1,10 @@
 //! Client connections: keep-alive, pipelining, closing, and their limit.
 
+use std::io::ErrorKind;
+
 use hostler_testkit::{ConnectionEnding, eventually, ok, text, upstream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::in_front_of;
 
@@ -68,6 +72,39 @@ async fn a_client_that_sends_connection_close_gets_its_connection_closed() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Close, x\r\n\r\n").await;
     client.answer().await.assert_ok("ok").assert_field("connection", "close");
     client.assert_closed().await;
+}
+
+#[tokio::test]
+async fn the_connection_of_a_last_request_is_gone_with_its_answer() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    for request in ["GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"] {
+        let mut client = TcpStream::connect(site.address()).await.unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+        // Only a connection that is closed in both directions is reset by more bytes.
+        client.write_all(b"x").await.unwrap();
+        let reset = eventually("a reset", async || client.take_error().unwrap()).await;
+        assert!(matches!(reset.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{reset}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_sends_more_than_its_last_request_gets_its_answer_without_a_reset() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "").await;
+    let mut client = TcpStream::connect(site.address()).await.unwrap();
+    let last = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(format!("{last}GET /more HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
+    client.write_all(b"more").await.unwrap();
+    assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    assert!(client.take_error().unwrap().is_none());
+    assert_eq!(app.targets(), ["/"]);
 }
 
 #[tokio::test]
