@@ -17,10 +17,10 @@ pub(super) fn is_alive(pid: u32) -> bool {
 
 /// Waits for the end of any process, and reaps none.
 pub(super) async fn end_of(pid: u32) {
-    let Some(number) = Pid::from_raw(pid.cast_signed()) else { return };
     #[cfg(target_os = "linux")]
-    if by_descriptor::end_of(number).await {
-        return;
+    match Pid::from_raw(pid.cast_signed()) {
+        Some(number) if !by_descriptor::end_of(number).await => {}
+        _ => return,
     }
     // An old kernel, another system, or no descriptor is left. A process number that is soon used again would be mistaken here,
     // which is very rare.

@@ -26,7 +26,7 @@ pub(super) const PRELOAD: &str = "preload.cjs";
 /// A folder with this file had a lock. An older Hostler locks nothing, so a folder without this file may be in use.
 const MARK: &str = "locked";
 /// What others than the owner may do.
-const OTHERS: u32 = 0o077;
+const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
 
 /// Files that the folder must have: name and text.
 pub(super) type KeptFiles = BTreeMap<&'static str, Vec<u8>>;
@@ -153,7 +153,8 @@ pub fn is_abandoned(folder: &Path) -> bool {
 fn lock_of_abandoned(path: &Path) -> Option<OwnedFd> {
     let handle = open_folder(path).ok()?;
     let about = fstat(&handle).ok()?;
-    let is_private = about.st_uid == geteuid().as_raw() && about.st_mode & OTHERS == 0;
+    let is_private =
+        about.st_uid == geteuid().as_raw() && !Mode::from_raw_mode(about.st_mode).intersects(OTHERS);
     let had_lock = path.join(MARK).symlink_metadata().is_ok_and(|mark| mark.is_file());
     let is_free = || flock(&handle, FlockOperation::NonBlockingLockExclusive).is_ok();
     (is_private && had_lock && is_free()).then_some(handle)
