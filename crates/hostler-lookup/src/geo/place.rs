@@ -182,6 +182,17 @@ mod tests {
     }
 
     #[test]
+    fn a_coordinate_may_be_a_whole_number() {
+        use serde::Deserialize;
+        use serde::de::value::{Error, I32Deserializer, U16Deserializer};
+
+        let south = Degrees::deserialize(I32Deserializer::<Error>::new(-33));
+        assert_eq!(south, Ok(Degrees(-33.0)));
+        let east = Degrees::deserialize(U16Deserializer::<Error>::new(151));
+        assert_eq!(east, Ok(Degrees(151.0)));
+    }
+
+    #[test]
     fn empty_names_and_null_points_are_unknown() {
         let record = Record {
             city: City::Flat(""),

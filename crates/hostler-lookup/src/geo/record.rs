@@ -33,7 +33,7 @@ pub(super) struct Record<'a> {
     pub timezone: Option<&'a str>,
 }
 
-/// One schema has single precision, the other double.
+/// One schema has single precision, the other double. Some tools write a coordinate without a fraction as a whole number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Degrees(pub f64);
 
@@ -50,6 +50,14 @@ impl<'de> Deserialize<'de> for Degrees {
             }
             fn visit_f64<E: Error>(self, degrees: f64) -> Result<Degrees, E> {
                 Ok(Degrees(degrees))
+            }
+            fn visit_i64<E: Error>(self, degrees: i64) -> Result<Degrees, E> {
+                let degrees = i32::try_from(degrees).map_err(|_| E::custom("too many degrees"))?;
+                Ok(Degrees(degrees.into()))
+            }
+            fn visit_u64<E: Error>(self, degrees: u64) -> Result<Degrees, E> {
+                let degrees = u32::try_from(degrees).map_err(|_| E::custom("too many degrees"))?;
+                Ok(Degrees(degrees.into()))
             }
         }
         deserializer.deserialize_any(Visit)
