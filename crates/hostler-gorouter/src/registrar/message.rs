@@ -103,7 +103,7 @@ impl Registration {
         if is_list(payload) {
             return Err(Invalid::List);
         }
-        let mut message: Self = serde_json::from_slice(payload)?;
+        let mut message = parsed(payload)?;
         if let Some(address) = bracketed(&message.host) {
             message.host = address;
         }
@@ -125,6 +125,14 @@ impl Registration {
     pub fn has_tls(&self) -> bool {
         self.tls_port != 0
     }
+}
+
+/// A key that comes twice counts as its last value, as in Go's JSON. Serde refuses it.
+fn parsed(payload: &[u8]) -> Result<Registration, serde_json::Error> {
+    serde_json::from_slice(payload).or_else(|why| {
+        let last: serde_json::Value = serde_json::from_slice(payload)?;
+        serde_json::from_str(&last.to_string()).map_err(|_| why)
+    })
 }
 
 fn is_list(json: &[u8]) -> bool {
@@ -155,6 +163,16 @@ mod tests {
             Registration::parse(nulls).unwrap(),
             Registration { host: "a".into(), port: 1, ..Default::default() }
         );
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_counts_as_its_last_value() {
+        let twice =
+            br#"{"host":"a","port":80,"host":"b","options":{"loadbalancing":"x","loadbalancing":"y"}}"#;
+        let message = Registration::parse(twice).unwrap();
+        assert_eq!((message.host, message.options.loadbalancing), ("b".to_owned(), "y".to_owned()));
+        let wrong = Registration::parse(br#"{"host":"a","port":80,"port":"81"}"#).unwrap_err();
+        assert!(wrong.to_string().contains("duplicate field `port`"), "{wrong}");
     }
 
     #[test]
