@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-use crate::body::{BodyLength, BodyReader, FramingError, lets_another_follow, response_body};
+use crate::body::{BodyLength, BodyReader, lets_another_follow, response_body};
 use crate::bulk::Bulk;
-use crate::chunked::ChunkedError;
+use crate::call_error::CallError;
 use crate::field::{Fields, Name};
 use crate::grammar::{parse_digits, tokens};
-use crate::head::{HeadError, ResponseHead, Version};
-use crate::scan::{HeadScan, Limits, ScanError};
+use crate::head::{ResponseHead, Version};
+use crate::scan::{HeadScan, Limits};
 use crate::spare;
 use crate::stream::{Address, Stream, any_end, read_some};
 
@@ -24,50 +24,6 @@ const AHEAD: usize = 16 * 1024;
 
 /// Node reads up to 64 KiB at a time, and Linux keeps a write of this size to a Unix socket in one piece. So Node reads all of it or nothing.
 const ONE_READ: usize = 32 * 1024;
-
-/// Why a call got no response, or only a part of it.
-#[derive(Debug, thiserror::Error)]
-pub enum CallError {
-    /// The connection failed.
-    #[error("connection failed: {0}")]
-    Io(#[from] io::Error),
-    /// The member closed the connection before the response's head was complete.
-    #[error("connection closed before a response")]
-    Closed,
-    /// The member closed the connection in the middle of the body.
-    #[error("connection closed in the middle of the response's body")]
-    Cut,
-    /// The head is malformed.
-    #[error("malformed response: {0}")]
-    Head(#[from] HeadError),
-    /// The length of the body is ambiguous.
-    #[error("malformed response: {0}")]
-    Framing(#[from] FramingError),
-    /// The body breaks the chunked coding.
-    #[error("malformed response: {0}")]
-    Chunked(#[from] ChunkedError),
-    /// A body after a head that has none (RFC 9110 section 6.4.1): that of a 204, a 304, or to HEAD.
-    #[error("malformed response: a body, although its status or the method allows none")]
-    Unframed,
-    /// The member switched protocols without an `Upgrade` in the request, or to a protocol that the request did not
-    /// offer.
-    #[error("malformed response: 101 to a protocol that the request did not offer")]
-    Switched,
-    /// The member sent more interim responses than allowed.
-    #[error("more than {count} interim responses (1xx), or more than {size} bytes of them")]
-    Interim {
-        /// The most interim responses.
-        count: usize,
-        /// The most bytes of all interim responses.
-        size: usize,
-    },
-}
-
-impl From<ScanError> for CallError {
-    fn from(error: ScanError) -> Self {
-        Self::Head(error.into())
-    }
-}
 
 /// A connection to a member.
 ///
@@ -98,6 +54,8 @@ pub struct MemberConnection {
     opened: Instant,
     idle_since: Instant,
     keep_alive: Option<Duration>,
+    /// How many final heads have come over the connection.
+    answers: u32,
 }
 
 impl MemberConnection {
@@ -128,6 +86,7 @@ impl MemberConnection {
             opened: now,
             idle_since: now,
             keep_alive: None,
+            answers: 0,
         }
     }
 
@@ -242,6 +201,7 @@ impl MemberConnection {
                 if !self.head.is_interim() {
                     self.body = BodyReader::new(self.length);
                     self.keep_alive = keep_alive_hint(&self.head.fields);
+                    self.answers = self.answers.saturating_add(1);
                 }
                 return Poll::Ready(Ok(()));
             }
@@ -348,11 +308,21 @@ impl MemberConnection {
     /// Whether a new call may be tried: the connection is quiet, and it has been idle for no longer than `most` and than
     /// the member announced (minus one second for the transfer).
     pub fn is_fresh(&mut self, now: Instant, most: Option<Duration>) -> bool {
-        let idle = now.saturating_duration_since(self.idle_since);
+        let idle = self.idle(now);
         let hinted = self.keep_alive.map(|hint| hint.saturating_sub(Duration::from_secs(1)));
         most.is_none_or(|most| idle <= most)
             && hinted.is_none_or(|hint| idle < hint)
             && self.stream.is_quiet()
+    }
+
+    /// How long ago the last call on it ended.
+    pub fn idle(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.idle_since)
+    }
+
+    /// How many responses have come over the connection, with the current one if its head has come.
+    pub fn answers(&self) -> u32 {
+        self.answers
     }
 
     /// How long ago the connection was opened.

@@ -8,6 +8,7 @@
 
 pub mod body;
 pub mod bulk;
+mod call_error;
 pub mod chunked;
 pub mod compose;
 pub mod connection;
@@ -31,9 +32,10 @@ pub mod write;
 
 pub use body::{BodyLength, BodyReader, FramingError, request_body, response_body};
 pub use bulk::Bulk;
+pub use call_error::CallError;
 pub use chunked::{Chunk, ChunkStart, ChunkedDecoder, ChunkedError, write_end};
 pub use compose::BadLine;
-pub use connection::{CallError, MemberConnection};
+pub use connection::MemberConnection;
 pub use date::parse_http_date;
 pub use dial::look_up;
 pub use direct::FilePart;

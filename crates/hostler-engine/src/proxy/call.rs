@@ -251,13 +251,6 @@ impl Call {
         self.marked_down = Some(marked_down(&self.lease));
     }
 
-    /// The member has answered, so it works.
-    pub(super) fn reached(&self) {
-        if self.lease.reached() {
-            self.lease.tell("answers again");
-        }
-    }
-
     /// Sends what is left of the request. Ready when all is sent, or when the member takes no more.
     pub fn poll_upload<D: Downstream>(
         &mut self,

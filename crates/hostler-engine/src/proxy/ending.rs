@@ -151,6 +151,9 @@ impl Call {
             Failure::Body(_) => CallEnding::ClientFailed,
             // The connection is closed, so nothing can tell when the member finishes.
             _ => {
+                if let (Failure::Unanswered(_), Link::Http1(connection)) = (&failure, &self.link) {
+                    self.lease.note_ended(connection, self.began);
+                }
                 let is_lost = matches!(exchange.body, Body::Streaming)
                     && !(failure.was_unprocessed() && self.gives_body_back(exchange));
                 exchange.has_lost_body |= is_lost;
@@ -222,6 +225,16 @@ impl Call {
     /// How many bytes of the request the member has taken. None while it waits for more of the client's body. With `may_pause`, never None.
     pub fn taken_by_member(&self, may_pause: bool) -> Option<usize> {
         (may_pause || !self.awaits_body()).then(|| self.link.written())
+    }
+
+    /// The member has answered, so it works.
+    pub(super) fn reached(&self) {
+        if let Link::Http1(connection) = &self.link {
+            self.lease.note_answered(connection);
+        }
+        if self.lease.reached() {
+            self.lease.tell("answers again");
+        }
     }
 
     /// Counts a request that the member has not answered in time.

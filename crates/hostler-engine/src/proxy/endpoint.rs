@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::checked::{self, Checked};
 use super::connector::{Connector, MemberProtocol};
 use super::http2::Http2Connections;
+use super::keeping::Keeping;
 use super::meter::Meter;
 use crate::exchange::Instance;
 use crate::journal::{Journal, Level};
@@ -63,6 +64,8 @@ pub struct Endpoint {
     /// The app has closed a connection that was about to be used again. It may do that after each response, so no connection is kept any
     /// more.
     closes_idle: AtomicBool,
+    /// Whether it keeps its connections open. Has no effect on workers with the preload.
+    keeping: Keeping,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[IdleOfThread]>,
     /// Shared HTTP/2 connections, one list per thread. Empty if the member speaks only HTTP/1.1.
@@ -79,9 +82,9 @@ struct IdleOfThread(Mutex<Vec<Parked>>);
 struct Parked(Box<MemberConnection>);
 
 impl Endpoint {
-    /// The highest age of an idle connection for a request that cannot be repeated, if the member may close idle connections. It is well
-    /// under the shortest keep-alive timeout in common use (Node's 5 s), so the member does not close the connection while the request is
-    /// on its way.
+    /// The highest age of an idle connection for a request that cannot be repeated, if the member may close idle connections. It is half of
+    /// the shortest keep-alive timeout in common use (gunicorn's 2 s; Node has 5 s), so the member does not close the connection while the
+    /// request is on its way. A member that closes each connection after its response is another matter: see `keeping`.
     const SAFE_IDLE: Duration = Duration::from_secs(1);
     /// An idle connection above this age is closed: it would often fail.
     const MAX_IDLE: Duration = Duration::from_secs(60);
@@ -120,6 +123,7 @@ impl Endpoint {
             checked,
             ours,
             closes_idle: AtomicBool::new(false),
+            keeping: Keeping::default(),
             idle,
             http2_connections,
         }
@@ -144,6 +148,9 @@ impl Endpoint {
     /// The idle connection of this thread that was used last, if one is fit. `repeatable`: the request can be sent again on another one.
     pub fn checkout(&self, thread: usize, repeatable: bool, now: Instant) -> Option<Box<MemberConnection>> {
         let is_safe = repeatable || self.keeps_idle();
+        if !is_safe && self.keeping.closes_each() {
+            return None;
+        }
         let most = if is_safe { self.max_idle() } else { Some(Self::SAFE_IDLE) };
         let mut idle = self.idle(thread);
         while let Some(Parked(mut connection)) = idle.pop() {
@@ -157,8 +164,32 @@ impl Endpoint {
                 idle.push(Parked(connection));
                 return None;
             }
+            if !connection.is_quiet_now() {
+                self.note_ended(&connection, now);
+            }
         }
         None
+    }
+
+    /// A connection has ended: while it was idle, or over the request for which it was taken at `now`, which has no response.
+    pub(super) fn note_ended(&self, connection: &MemberConnection, now: Instant) {
+        if !self.keeps_idle() && connection.answers() == 1 && connection.idle(now) <= Self::SAFE_IDLE {
+            self.keeping.note_closed();
+        }
+    }
+
+    /// A response has begun to come over this connection.
+    pub(super) fn note_answered(&self, connection: &MemberConnection) {
+        if connection.answers() > 1 {
+            self.keeping.note_kept();
+        }
+    }
+
+    /// An idle connection is open. After this long its member would have closed it.
+    fn note_open(&self, connection: &MemberConnection, now: Instant) {
+        if connection.idle(now) > Self::SAFE_IDLE {
+            self.keeping.note_kept();
+        }
     }
 
     /// A worker with the preload, which closes no idle connection itself.
@@ -182,7 +213,11 @@ impl Endpoint {
             let most = if spare > 0 { self.max_idle().or(Some(Self::SPARE_IDLE)) } else { self.max_idle() };
             spare = spare.saturating_sub(1);
             connection.head_mut().clear_for_long();
-            self.is_of_use(connection, now, most)
+            let is_of_use = self.is_of_use(connection, now, most);
+            if is_of_use {
+                self.note_open(connection, now);
+            }
+            is_of_use
         });
         drop(idle);
         if let Some(http2_connections) = self.http2_connections.get(thread) {
@@ -220,9 +255,27 @@ impl Endpoint {
 
     /// Keeps a connection for the next call from this thread.
     pub fn checkin(&self, thread: usize, connection: Box<MemberConnection>) {
-        if !self.closes_idle.load(Ordering::Relaxed) {
-            self.idle(thread).push(Parked(connection));
+        if self.closes_idle.load(Ordering::Relaxed) {
+            return;
         }
+        let mut idle = self.idle(thread);
+        if !self.keeping.closes_each() || self.has_none_open(&mut idle) {
+            idle.push(Parked(connection));
+        }
+    }
+
+    /// Drops the connections that a member has closed. Of one that closes each connection, a thread keeps one, which shows whether it still
+    /// does so. More would be open to no use: requests that cannot be repeated do not take them.
+    fn has_none_open(&self, idle: &mut Vec<Parked>) -> bool {
+        let now = Instant::now();
+        idle.retain_mut(|Parked(connection)| {
+            let is_open = connection.is_quiet_now();
+            if is_open {
+                self.note_open(connection, now);
+            }
+            is_open
+        });
+        idle.is_empty()
     }
 
     /// Reports that the worker behind this member hangs. Does nothing for a member that is not a worker of ours.

@@ -16,6 +16,7 @@ mod endpoint;
 mod failure;
 mod health_check;
 mod http2;
+mod keeping;
 mod lane;
 mod leaving;
 mod lingering;

@@ -3,6 +3,7 @@
 
 mod bugs;
 mod client;
+mod closes;
 mod http2_again;
 mod kept;
 mod left;
