@@ -10,6 +10,14 @@ use super::eject::{MOST_FORGIVEN, SUSPENSE};
 use super::member::{Grant, Member, MemberState};
 use super::roster::Roster;
 
+/// How often in a row a member has ended requests without an answer. Those that it ends together count once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HangUps {
+    pub count: u32,
+    /// When the last one was counted that left the member its requests.
+    last: Option<Instant>,
+}
+
 impl<E> Roster<E> {
     /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the
     /// last ejection ended says nothing new.
@@ -96,10 +104,24 @@ impl<E> Roster<E> {
         self.edit(id, |state| {
             state.member.suspected.store(true, Ordering::Relaxed);
             // Of requests that end together, only the first one counts.
-            state.suspensions += u32::from(!state.is_ejected(now));
+            state.hang_ups.count = state.hang_ups.count.saturating_add(u32::from(!state.is_ejected(now)));
             state.ejected_until = state.ejected_until.max(Some(until));
         });
         until
+    }
+
+    /// The member, which probably lives, ended a request without an answer. It gets no requests until the returned time if it has done so
+    /// more than [`MOST_FORGIVEN`] times in a row. A slot granted before the last such end was counted says nothing new.
+    pub fn hung_up(&mut self, grant: &Grant<E>, now: Instant) -> Option<Instant> {
+        let is_over = |state: &mut MemberState<E>| {
+            state.member.suspected.store(true, Ordering::Relaxed);
+            if state.hang_ups.last.is_some_and(|last| grant.since < last) {
+                return false;
+            }
+            state.hang_ups = HangUps { count: state.hang_ups.count.saturating_add(1), last: Some(now) };
+            state.hang_ups.count > MOST_FORGIVEN
+        };
+        self.edit(grant.member.id, is_over)?.then(|| self.suspend(grant.member.id, now))
     }
 
     /// Ends the suspense that lasts until `until`. Changes nothing if the member was suspended again or has failed since, or was suspended
@@ -107,7 +129,7 @@ impl<E> Roster<E> {
     pub fn end_suspense(&mut self, id: MemberId, until: Instant) {
         self.edit(id, |state| {
             let has_failed = state.ejections > 0 || state.member.is_doubted();
-            if state.ejected_until == Some(until) && !has_failed && state.suspensions <= MOST_FORGIVEN {
+            if state.ejected_until == Some(until) && !has_failed && state.hang_ups.count <= MOST_FORGIVEN {
                 state.ejected_until = None;
             }
         });

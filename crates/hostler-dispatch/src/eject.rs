@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// How long a member gets no requests after it ended one without an answer.
+/// How long a member gets no requests after it ended one without an answer, if it may be about to die.
 ///
 /// If the member has died, its supervisor notices within this time, while its socket may still accept connections. If the member lives, the
 /// time ends at once when it responds to another request, or when its main thread waits for events. The time does not grow with each case.
 /// Otherwise requests on which a member hangs up could keep it out for long.
 pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 
-/// How often in a row [`SUSPENSE`] ends early because the main thread of the member waits for events. A member that ends all requests at
-/// once, such as a process without free file descriptors, is always free. Without this limit it would take most requests from the members
-/// that respond.
+/// How often in a row [`SUSPENSE`] ends early because the main thread of the member waits for events, or does not begin because the member
+/// probably lives. A member that ends all requests at once, such as a process without free file descriptors, is always free. Without this
+/// limit it would take most requests from the members that respond.
 pub(super) const MOST_FORGIVEN: u32 = 16;
 
 /// Back-off for members that could not be reached. It doubles with each failure in a row and has a random part.

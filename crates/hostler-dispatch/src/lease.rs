@@ -33,6 +33,9 @@ pub enum LeaseEnding {
     /// The member ended the request without an answer, and may be about to die. It gets no request for a moment, or until its clock shows that
     /// it lives. Otherwise the same request would go to it again at once.
     HungUp,
+    /// The member ended the request without an answer, and probably lives: another system runs it, and nothing tells when one of its processes
+    /// dies. It gets the next request at once, unless it has ended many in a row so. A dead one refuses the next connection.
+    Unanswered,
     /// As [`LeaseEnding::HungUp`], but the member has not processed the request: it says so, or has ended without reading it. So the request is
     /// not the cause, and in a fair pool its key is charged nothing besides.
     Unprocessed,
@@ -244,11 +247,12 @@ impl<E: Send + Sync + 'static> Lease<E> {
                 if let Some(payment) = &self.payment {
                     payment.payer.pay_besides(COST_OF_DEATH);
                 }
-                Some(self.shared.suspect(&self.grant, COST_OF_DEATH))
+                self.shared.suspect(&self.grant, COST_OF_DEATH, false)
             }
+            LeaseEnding::Unanswered => self.shared.suspect(&self.grant, Duration::ZERO, true),
             LeaseEnding::Unprocessed => {
                 let besides = if planted!(PaidUnprocessed) { COST_OF_DEATH } else { Duration::ZERO };
-                Some(self.shared.suspect(&self.grant, besides))
+                self.shared.suspect(&self.grant, besides, false)
             }
         };
         if let Some(until) = until {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
 use super::cpu::CpuAccount;
+use super::doubt::HangUps;
 use super::end_order::{Beside, EndOrder};
 use super::event_loop::LoopState;
 use super::fair::Charge;
@@ -217,8 +218,8 @@ pub(super) struct MemberState<E> {
     pub shared_until: Option<Instant>,
     /// Requests in a row that timed out on it.
     pub late: u32,
-    /// How often in a row it got no requests for a moment because it had ended one without an answer.
-    pub suspensions: u32,
+    /// How often in a row it has ended requests without an answer.
+    pub hang_ups: HangUps,
     /// Ejections in a row.
     pub ejections: u32,
     /// How long the last ejection lasts.
@@ -353,7 +354,7 @@ impl<E> MemberState<E> {
         self.member.suspected.store(false, Ordering::Relaxed);
         self.ejected_until = None;
         (self.out_of_reach, self.on_trial) = (None, false);
-        (self.late, self.suspensions, self.ejections) = (0, 0, 0);
+        (self.late, self.hang_ups.count, self.ejections) = (0, 0, 0);
     }
 
     pub fn count(&mut self, kind: LongLived) -> &mut LongLivedCount {

@@ -175,7 +175,7 @@ impl<E> Roster<E> {
     ) -> Arc<Member<E>> {
         let id = MemberId(self.next_id);
         self.next_id = self.next_id.saturating_add(1);
-        let (failures, suspected, unsent, answered, cpu, end_order) = Default::default();
+        let (failures, suspected, unsent, answered, cpu, end_order, hang_ups) = Default::default();
         let (dismissed, marked_down) = (watch::Sender::new(false), watch::Sender::new(false));
         let member = Arc::new(Member {
             id,
@@ -211,7 +211,7 @@ impl<E> Roster<E> {
             exclusive: None,
             shared_until: None,
             late: 0,
-            suspensions: 0,
+            hang_ups,
             ejections: 0,
             ejected_for: Duration::ZERO,
             unhealthy: false,

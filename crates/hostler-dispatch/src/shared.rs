@@ -169,13 +169,17 @@ impl<E> PoolInner<E> {
     }
 
     /// The member ended a request without an answer: returns the slot, and the time until which the member gets no
-    /// requests. The key of the request is charged this time `besides`.
-    pub fn suspect(&self, grant: &Grant<E>, besides: Duration) -> Instant {
+    /// requests, if there is one. The key of the request is charged this time `besides`.
+    pub fn suspect(&self, grant: &Grant<E>, besides: Duration, probably_lives: bool) -> Option<Instant> {
         self.change(|state, now| {
-            let until = state.roster.suspend(grant.member.id, now);
+            let until = match probably_lives {
+                true => state.roster.hung_up(grant, now),
+                false => Some(state.roster.suspend(grant.member.id, now)),
+            };
             state.settle(grant, now.saturating_duration_since(grant.since) + besides);
             state.roster.release(grant, now);
-            (until, state.take_back(grant.member.id, now))
+            let untaken = until.map(|_| state.take_back(grant.member.id, now));
+            (until, untaken)
         })
         .0
     }

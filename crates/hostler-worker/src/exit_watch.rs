@@ -79,6 +79,11 @@ struct WatchState {
 }
 
 impl ExitWatch {
+    /// A watch for a process that has ended and that nothing has watched.
+    pub fn ended(pid: u32) -> Self {
+        ExitNotifier::new().exit_watch(pid)
+    }
+
     /// The process that listens.
     pub fn pid(&self) -> u32 {
         self.pid

@@ -318,3 +318,29 @@ async fn a_living_member_that_only_closes_connections_gets_one_request_in_a_mome
         held.reached();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_probably_lives_gets_requests_at_once_unless_it_answers_none_of_many() {
+    let pool = pool(9);
+    let _member = pool.join("a", 1);
+    for round in 0..2 {
+        for _ in 0..=MOST_FORGIVEN {
+            lease(&pool).end(LeaseEnding::Unanswered);
+        }
+        let mut request = waiting(&pool);
+        pass(Duration::from_millis(51)).await;
+        assert!(request.woken(), "in round {round}");
+        request.lease().reached();
+    }
+    assert_eq!(pool.snapshot().counters.member_failures, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_a_living_member_ends_together_count_once() {
+    let pool = pool(9);
+    let _member = pool.join("a", 40);
+    let held: Vec<_> = (0..40).map(|_| lease(&pool)).collect();
+    pass(Duration::from_millis(1)).await;
+    held.into_iter().for_each(|one| one.end(LeaseEnding::Unanswered));
+    request(&pool).assert_served();
+}

@@ -226,7 +226,11 @@ impl RetryPolicy for ConfiguredRetry {
     fn answered(&self, _: &mut Exchange, _: &ResponseHead) {}
 
     fn judge(&self, failed: FailedAttempt<'_>, exchange: &mut Exchange) -> Result<NextAttempt, Refusal> {
-        let FailedAttempt { failure, sends, preference, .. } = failed;
+        let FailedAttempt { failure, sends, mut preference, member, .. } = failed;
+        if failure.was_cut_off() {
+            // It gets requests again at once, if it lives. But it may end this one again.
+            preference.tried.add(member);
+        }
         let again = |why| Ok(NextAttempt { preference, gives_up_place: false, why });
         if proxy::may_move(&failure, exchange) && self.may_send_more(sends) {
             return again(Some(failure.into()));

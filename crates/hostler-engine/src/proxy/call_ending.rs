@@ -9,7 +9,7 @@
 /// | `TimedOut` | the same | the same | a strike against a member that is not a worker of ours, unless it waits for the client's body |
 /// | `Unwanted` for an endless answer, `ClientFailed`, `Outrun` | the member is told to stop at once | the same | |
 /// | `Unwanted`, `TimedOut` without an answer, with `hangs_up_at_once` or of an upgrade, or before the client has sent the whole body | the same | the same | |
-/// | `HungUp` | closed | returned, and the member gets nothing for a moment | the worker's death is looked into |
+/// | `HungUp` | closed | returned, and a worker of ours gets nothing for a moment | the worker's death is looked into |
 /// | `BadAnswer`, `Released` | closed | returned | `Released` without an answer: its key in a fair pool and its buckets of worker time pay at least the average |
 ///
 /// A connection in HTTP/2 that may be dead gets no new calls (`Call::avoid_dead_connection`).

@@ -56,7 +56,8 @@ impl Call {
             CallEnding::HungUp => {
                 cost = self.settle(Instant::now());
                 pending_end = self.broken_off();
-                self.lease.end(LeaseEnding::HungUp);
+                let ending = of_hang_up(self.lease.is_ours(), self.headed);
+                self.lease.end(ending);
             }
             CallEnding::BadAnswer | CallEnding::Released => {
                 let now = Instant::now();
@@ -310,6 +311,17 @@ impl CallRemains {
 /// Why there is no answer, and the lease. None: its member still works on the request, or Hostler still connects to it.
 pub(super) type FailedStart = (Failure, Option<Lease<Endpoint>>);
 
+/// How the lease ends of a call on which its member has hung up. A worker of ours that does so is probably dying. Another member may have
+/// only ended this request: by a time limit for its response, because its handler failed, or because one of its processes ended.
+/// `has_begun`: the head of the response has come, so the member works.
+fn of_hang_up(is_ours: bool, has_begun: bool) -> LeaseEnding {
+    match (is_ours, has_begun) {
+        (true, _) => LeaseEnding::HungUp,
+        (false, true) => LeaseEnding::Finished(Instant::now()),
+        (false, false) => LeaseEnding::Unanswered,
+    }
+}
+
 /// Ends the lease of a call without an answer, if it came back. A worker that has closed the connection is probably dying, so other workers
 /// are tried first.
 pub(super) fn end_lease((failure, lease): FailedStart) -> Failure {
@@ -325,7 +337,7 @@ pub(super) fn end_lease((failure, lease): FailedStart) -> Failure {
             }
             LeaseEnding::Unreachable
         }
-        failure if failure.was_cut_off() => LeaseEnding::HungUp,
+        failure if failure.was_cut_off() => of_hang_up(lease.is_ours(), false),
         failure if failure.was_unprocessed() => LeaseEnding::Unprocessed,
         _ => LeaseEnding::Finished(Instant::now()),
     };

@@ -174,7 +174,7 @@ impl End {
     fn of_call(self) -> CallEnding {
         match self {
             Self::Whole => CallEnding::Whole,
-            // As for a call whose client still waits: the member may be about to die, and the key of the request pays for that.
+            // As for a call whose client still waits: a worker may be about to die, and then the key of the request pays for that.
             Self::HungUp => CallEnding::HungUp,
             Self::Closed | Self::Failed => CallEnding::Released,
         }

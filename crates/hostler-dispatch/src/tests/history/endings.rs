@@ -29,7 +29,7 @@ impl World<'_> {
             Ending::Unreachable => Duration::ZERO,
             Ending::HungUp => held + DEATH,
             Ending::Abandoned => held + early,
-            Ending::Finished | Ending::Dropped | Ending::Unprocessed => held,
+            Ending::Finished | Ending::Dropped | Ending::Unanswered | Ending::Unprocessed => held,
         };
         // A stream has given its slot back, and its payer knows that.
         let mut told = bill.entries();
@@ -51,6 +51,7 @@ impl World<'_> {
             Ending::Abandoned => lease.end(LeaseEnding::Abandoned(now)),
             Ending::Unreachable => lease.end(LeaseEnding::Unreachable),
             Ending::HungUp => lease.end(LeaseEnding::HungUp),
+            Ending::Unanswered => lease.end(LeaseEnding::Unanswered),
             Ending::Unprocessed => lease.end(LeaseEnding::Unprocessed),
         }
         self.check_bill(serial, &bill, &told);

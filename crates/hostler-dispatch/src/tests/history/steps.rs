@@ -100,6 +100,8 @@ pub enum Ending {
     Abandoned,
     Unreachable,
     HungUp,
+    /// As hung up, by a member that probably lives.
+    Unanswered,
     Unprocessed,
 }
 
@@ -211,6 +213,7 @@ fn ending(dice: &mut fastrand::Rng) -> Ending {
         2 => Ending::Unprocessed,
         3..5 => Ending::Abandoned,
         5..7 => Ending::Dropped,
+        7 => Ending::Unanswered,
         _ => Ending::Finished,
     }
 }
