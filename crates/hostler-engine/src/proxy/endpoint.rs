@@ -264,18 +264,20 @@ impl Endpoint {
         }
     }
 
-    /// Drops the connections that a member has closed. Of one that closes each connection, a thread keeps one, which shows whether it still
-    /// does so. More would be open to no use: requests that cannot be repeated do not take them.
+    /// Drops connections that the member has closed, up to the first open one. Of a member that closes each connection, a thread keeps one, which
+    /// shows whether it still does so. More would be open to no use: requests that cannot be repeated do not take them.
     fn has_none_open(&self, idle: &mut Vec<Parked>) -> bool {
-        let now = Instant::now();
-        idle.retain_mut(|Parked(connection)| {
-            let is_open = connection.is_quiet_now();
-            if is_open {
-                self.note_open(connection, now);
+        match idle.iter_mut().position(|Parked(connection)| connection.is_quiet_now()) {
+            Some(first_open) => {
+                idle.drain(..first_open);
+                self.note_open(&idle[0].0, Instant::now());
+                false
             }
-            is_open
-        });
-        idle.is_empty()
+            None => {
+                idle.clear();
+                true
+            }
+        }
     }
 
     /// Reports that the worker behind this member hangs. Does nothing for a member that is not a worker of ours.
