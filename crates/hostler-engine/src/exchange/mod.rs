@@ -145,6 +145,8 @@ pub struct Exchange {
     pub was_swallowed: bool,
     /// A member that failed may have got a part of the streamed body, which is gone. So no other member may get the request.
     pub has_lost_body: bool,
+    /// A member that speaks HTTP/2 requires HTTP/1.1 for this request (HTTP_1_1_REQUIRED).
+    pub needs_http1: bool,
     /// All requests of its route have one URL, whatever they ask for: neither that nor the client says which of them does harm.
     pub is_batch: bool,
     /// A worker has died with a request like this one, and none has been answered since.
@@ -224,6 +226,7 @@ impl Exchange {
             has_handed_over: false,
             was_swallowed: false,
             has_lost_body: false,
+            needs_http1: false,
             is_batch: false,
             is_suspect: false,
             is_answered: false,
@@ -333,7 +336,7 @@ impl Exchange {
         self.before = HeldBefore::take(&mut self.log_facts, &mut self.counters, &mut self.account);
         self.route = None;
         self.pending_end = None;
-        (self.was_swallowed, self.has_lost_body) = (false, false);
+        (self.was_swallowed, self.has_lost_body, self.needs_http1) = (false, false, false);
         (self.is_batch, self.is_suspect, self.is_answered) = (false, false, false);
         self.turn = None;
         (self.late_check, self.longest_pause, self.patience) = (None, None, None);

@@ -210,7 +210,9 @@ impl Call {
         }
         if let Link::Http2(stream) = &self.link {
             match stream.what_fault() {
-                Some(Fault::Unprocessed) => return Failure::Unprocessed(error.to_string()),
+                Some(Fault::Unprocessed | Fault::NeedsHttp1) => {
+                    return Failure::Unprocessed(error.to_string());
+                }
                 Some(Fault::Malformed) => return Failure::BadAnswer(error),
                 None => {}
             }

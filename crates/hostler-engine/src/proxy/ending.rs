@@ -8,7 +8,7 @@ use hostler_wire::{CallError, Name};
 use hostler_worker::UnfinishedRequest;
 use tokio::time::{Instant, sleep};
 
-use super::http2::KeptBody;
+use super::http2::{Fault, KeptBody};
 use super::lingering::{end_stream, linger_after_hanging_up, linger_until_finished};
 use super::link::Link;
 use super::live_stream::StreamEnd;
@@ -155,6 +155,7 @@ impl Call {
                 if let (Failure::Unanswered(_), Link::Http1(connection)) = (&failure, &self.link) {
                     self.lease.note_ended(connection, self.began);
                 }
+                exchange.needs_http1 |= self.needs_http1();
                 let is_lost = matches!(exchange.body, Body::Streaming)
                     && !(failure.was_unprocessed() && self.gives_body_back(exchange));
                 exchange.has_lost_body |= is_lost;
@@ -164,6 +165,10 @@ impl Call {
         };
         self.end(how).note(exchange);
         (failure, None)
+    }
+
+    fn needs_http1(&self) -> bool {
+        matches!(&self.link, Link::Http2(stream) if stream.what_fault() == Some(Fault::NeedsHttp1))
     }
 
     /// Makes it possible to send a streamed body again. False if a part of it is gone.

@@ -64,6 +64,8 @@ pub struct Endpoint {
     /// The app has closed a connection that was about to be used again. It may do that after each response, so no connection is kept any
     /// more.
     closes_idle: AtomicBool,
+    /// The log has said that it requires HTTP/1.1 for some requests.
+    told_http1: AtomicBool,
     /// Whether it keeps its connections open. Has no effect on workers with the preload.
     keeping: Keeping,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
@@ -123,6 +125,7 @@ impl Endpoint {
             checked,
             ours,
             closes_idle: AtomicBool::new(false),
+            told_http1: AtomicBool::new(false),
             keeping: Keeping::default(),
             idle,
             http2_connections,
@@ -291,6 +294,16 @@ impl Endpoint {
     pub fn tell(&self, what: &str) {
         if let Some(MemberNews { journal, pool }) = &self.news {
             journal.event(Level::Info, &format!("{pool}: member {} {what}", self.label));
+        }
+    }
+
+    /// Logs, once, that the member requires HTTP/1.1 for a request.
+    pub(super) fn tell_http1(&self) {
+        if !self.told_http1.swap(true, Ordering::Relaxed) {
+            self.tell(
+                "requires HTTP/1.1 for a request (HTTP_1_1_REQUIRED), which goes to it in HTTP/1.1; if it does so often, set \
+                 `protocol = \"http1\"` for the pool",
+            );
         }
     }
 

@@ -87,7 +87,7 @@ pub async fn forward<D: Downstream>(
 ) -> Result<CallBox, Failure> {
     exchange.log_facts.member = Some(held_again(&mut exchange.before.member, &lease.label));
     // Few HTTP/2 servers support tunnels, and nearly all of them speak HTTP/1.1 too.
-    if lease.connector.spoken() == MemberProtocol::Http2 && exchange.offer.is_none() {
+    if is_for_http2(exchange, &lease) && exchange.offer.is_none() {
         return Box::pin(over_http2(exchange, client, lease, settings, thread)).await;
     }
     // The slot was granted just now, so its time is the current time.
@@ -117,6 +117,11 @@ pub async fn forward<D: Downstream>(
     Box::pin(on_new_connection(exchange, client, lease, settings, thread)).await
 }
 
+/// Whether the member speaks HTTP/2, and no member has required HTTP/1.1 for this request.
+fn is_for_http2(exchange: &Exchange, lease: &Lease<Endpoint>) -> bool {
+    lease.connector.spoken() == MemberProtocol::Http2 && !exchange.needs_http1
+}
+
 /// In HTTP/2, if the member offers it.
 async fn over_http2<D: Downstream>(
     exchange: &mut Exchange,
@@ -129,6 +134,18 @@ async fn over_http2<D: Downstream>(
         Err((Failure::Tls(TlsFault::NoHttp2, _), Some(lease))) => {
             fall_back(&lease);
             on_new_connection(exchange, client, lease, settings, thread).await
+        }
+        // The member requires HTTP/1.1. Without TLS it speaks that at the same port, as for a request with `Upgrade`.
+        Err((Failure::Unprocessed(_), Some(lease))) if exchange.needs_http1 && !exchange.has_lost_body => {
+            lease.tell_http1();
+            let now = Instant::now();
+            match lease.checkout(thread, is_repeatable(exchange), now) {
+                Some(idle) => {
+                    let call = CallBox::new(Call::begin(exchange, lease, idle, settings, thread, now));
+                    call.head(exchange, client).await.map_err(end_lease)
+                }
+                None => on_new_connection(exchange, client, lease, settings, thread).await,
+            }
         }
         outcome => outcome.map_err(end_lease),
     }
@@ -143,7 +160,7 @@ async fn begin_call(
     thread: usize,
     is_first: bool,
 ) -> Result<(CallBox, bool), Failure> {
-    if lease.connector.spoken() == MemberProtocol::Http2 {
+    if is_for_http2(exchange, &lease) {
         match http2::begin_call(exchange, lease, settings, thread).await {
             Err((Failure::Tls(TlsFault::NoHttp2, _), Some(again))) => {
                 fall_back(&again);

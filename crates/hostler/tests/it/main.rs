@@ -57,6 +57,7 @@ mod fallback;
 mod faults;
 mod framing;
 mod hedging;
+mod http1_required;
 mod http2_member;
 mod http2_member_limits;
 mod http2_members;

@@ -47,7 +47,9 @@ pub(super) async fn forward<D: Downstream>(
         match outcome {
             // A member may close a connection while a request is on its way to it. That is not the member's failure, so the same lease
             // tries once more.
-            Err((Failure::Unprocessed(_), Some(again))) if is_first && !exchange.has_lost_body => {
+            Err((Failure::Unprocessed(_), Some(again)))
+                if is_first && !exchange.has_lost_body && !exchange.needs_http1 =>
+            {
                 (is_first, lease) = (false, again);
             }
             outcome => return outcome,

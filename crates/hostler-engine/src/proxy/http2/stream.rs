@@ -64,6 +64,8 @@ enum StreamAnswer {
 pub(in crate::proxy) enum Fault {
     /// The member says that it has not processed the request (RFC 9113 section 8.7).
     Unprocessed,
+    /// The member requires HTTP/1.1 for the request (RFC 9113 section 7), and has not processed it.
+    NeedsHttp1,
     /// The member breaks the protocol.
     Malformed,
 }
@@ -308,13 +310,16 @@ impl MemberStream {
     fn fault(&mut self, error: h2::Error) -> CallError {
         let is_refused =
             error.is_remote() && error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+        let needs_http1 = error.is_remote() && error.reason() == Some(Reason::HTTP_1_1_REQUIRED);
         // With this reason the `h2` crate ends a connection whose responses together had too many empty frames. It says nothing about this
         // response.
         let is_calm = error.reason() == Some(Reason::ENHANCE_YOUR_CALM);
         // A member whose response has begun has processed the request, even if it says otherwise.
         let has_begun = !matches!(self.answer, StreamAnswer::Awaited(_));
+        if !has_begun && needs_http1 {
+            self.fault = Some(Fault::NeedsHttp1);
         // After a GOAWAY, only the streams fail that the member has not processed.
-        if !has_begun && (is_refused || error.is_remote() && error.is_go_away()) {
+        } else if !has_begun && (is_refused || error.is_remote() && error.is_go_away()) {
             self.fault = Some(Fault::Unprocessed);
         } else if error.is_library() && !(error.is_go_away() && is_calm) {
             self.fault = Some(Fault::Malformed);
