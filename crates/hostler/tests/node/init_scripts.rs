@@ -67,6 +67,13 @@ async fn the_start_script_of_a_next_app_keeps_its_variables_and_its_server() {
         ("tsx server.ts", "node_modules/.bin/tsx server.ts"),
         ("cross-env A=b node server.js", "node server.js A = \"b\""),
         ("next build && next start -p $PORT", "node_modules/.bin/next start"),
+        (
+            "prisma migrate deploy && A=b next start -p 3001 --keepAliveTimeout 70000",
+            "node_modules/.bin/next start --keepAliveTimeout 70000 A = \"b\"",
+        ),
+        ("prisma migrate deploy && A=b node server.js", "node server.js A = \"b\""),
+        ("prisma migrate deploy && dotenv -- next start", "npm start"),
+        ("cd web && next start -p 3001", "node_modules/.bin/next start"),
         ("A=b next dev", "node_modules/.bin/next start"),
         ("vercel start --debug", "node_modules/.bin/next start"),
     ];
@@ -110,6 +117,13 @@ async fn a_script_that_starts_the_server_of_a_build_gives_its_variables_and_opti
             "node dist/src/main.js NODE_OPTIONS = \"--max-old-space-size=4096\"",
         ),
         ("@nestjs/core", "x", "nest start", "node dist/main.js"),
+        (
+            "@nestjs/core",
+            "x",
+            "typeorm migration:run && node dist/apps/api/main",
+            "node dist/apps/api/main.js",
+        ),
+        ("nuxt", "x", "prisma migrate deploy && node own.js", "node own.js"),
     ];
     for (dependency, config, script, expected) in cases {
         let rest =
@@ -158,6 +172,35 @@ async fn what_a_start_script_does_besides_its_server_is_named() {
         match named {
             Some(text) => assert!(look.len() == 1 && look[0].ends_with(&format!(": {text}")), "{said}"),
             None => assert!(look.is_empty(), "{said}"),
+        }
+    }
+}
+
+/// Under npm alone there was one process. Each worker would migrate the database, several of them at a time.
+#[tokio::test]
+async fn what_each_worker_does_again_because_the_package_manager_stays_is_named() {
+    let pm2 = "module.exports = { apps: [{ name: 'x', script: 'npm', args: 'start' }] }";
+    for (scripts, named) in [
+        (
+            r#""start": "prisma migrate deploy && node server.js""#,
+            Some("prisma migrate deploy && node server.js"),
+        ),
+        (r#""prestart": "node up.js", "start": "a; node server.js""#, Some("node up.js; a; node server.js")),
+        (r#""start": "cd lib && node ../server.js""#, None),
+        (r#""start": "node $FILE""#, None),
+    ] {
+        let package = package(&format!(r#""scripts": {{ {scripts} }}"#));
+        for more in [("README.md", ""), ("ecosystem.config.js", pm2), ("Procfile", "web: npm start\n")] {
+            let files = [("package.json", package.as_str()), ("server.js", ""), more];
+            let (_folder, output) = init(&files, &[]).await;
+            let said = output.assert_exit(0).stdout.clone();
+            let look = said.lines().find(|line| line.starts_with("Look at this: Each worker does this"));
+            match named {
+                Some(text) => {
+                    assert!(look.is_some_and(|look| look.ends_with(&format!(": {text}"))), "{said}")
+                }
+                None => assert_eq!(look, None, "{said}"),
+            }
         }
     }
 }

@@ -131,7 +131,7 @@ fn nest(package: &NodePackage) -> Option<Recognised> {
         line.words.iter().any(|word| word == "node") && !line.words.iter().any(|word| word.ends_with(".ts"))
     };
     let scripts = ["start:prod", "start:production", "start"];
-    let production = scripts.iter().filter_map(|script| package.unwrapped(script)).find(is_server);
+    let production = scripts.iter().filter_map(|script| package.server_of(script)).find(is_server);
     let line = production
         .unwrap_or_else(|| ScriptLine { words: package.node("dist/main"), ..ScriptLine::default() });
     let command: Vec<_> = line.words.iter().map(|word| with_ending(word)).collect();

@@ -4,7 +4,7 @@ use super::config_text::{ConfigText, TextSetting, joined};
 use super::found::{FoundFiles, FoundPool};
 use super::package::NodePackage;
 use super::recognised::{HASHED, Recognised};
-use super::script_line::ScriptLine;
+use super::script_line::{ScriptLine, last_command};
 
 /// The files whose code sees requests before the app.
 const MIDDLEWARE: [&str; 8] = [
@@ -64,11 +64,11 @@ pub(super) fn next(package: &NodePackage) -> Option<Recognised> {
 fn start(package: &NodePackage, build: &str) -> Recognised {
     let built = format!("{build}/BUILD_ID");
     let what = "a Next.js app";
-    let script = package.script("start").and_then(ScriptLine::read);
+    let script = package.script("start").and_then(last_command).and_then(ScriptLine::read);
     if script.is_some_and(|line| package.starts_another(&line)) {
         return Recognised::app(what, package.manager.run("start"), &built);
     }
-    let line = package.unwrapped("start").unwrap_or_default();
+    let line = package.server_of("start").unwrap_or_default();
     let mut words = line.words.iter().skip_while(|word| ["yarn", "pnpm"].contains(&word.as_str()));
     let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or_default());
     if ["node", "tsx", "ts-node"].contains(&program) {

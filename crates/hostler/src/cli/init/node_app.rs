@@ -4,7 +4,7 @@ use super::found::{FoundKey, FoundPool};
 use super::framework::recognise;
 use super::next;
 use super::package::{DEEPEST, NodePackage};
-use super::script_line::ScriptLine;
+use super::script_line::{ScriptLine, works_before_server};
 
 /// Files that are servers by custom, the most usual first.
 const SERVER_FILES: [&str; 12] = [
@@ -95,6 +95,7 @@ pub(super) fn start_script(package: &NodePackage) -> Option<(&'static str, &str)
 fn left_out(package: &NodePackage, pool: &mut FoundPool) {
     let Some((script, text)) = start_script(package) else { return };
     if pool.command == package.manager.run(script) {
+        pool.open.extend(done_by_each_worker(package, script));
         return;
     }
     let line = ScriptLine { words: package.manager.run(script), ..ScriptLine::default() };
@@ -107,6 +108,20 @@ fn left_out(package: &NodePackage, pool: &mut FoundPool) {
     }
 }
 
+/// What each worker does before its server, because the package manager runs the whole script. `None` if there is no such thing.
+fn done_by_each_worker(package: &NodePackage, script: &str) -> Option<String> {
+    let before = package.script(&format!("pre{script}"));
+    let whole = package.called(script).filter(|text| works_before_server(text));
+    let texts: Vec<&str> = before.into_iter().chain(whole).collect();
+    (!texts.is_empty()).then(|| {
+        format!(
+            "Each worker does this whenever it starts, also beside others. Run a migration or a build before hostler start and hostler restart, \
+             and write only the server in command: {}",
+            texts.join("; ")
+        )
+    })
+}
+
 /// What the package manager runs before the scripts of a command line, such as `prestart`, and `command` does not.
 pub(super) fn scripts_before(package: &NodePackage, line: &ScriptLine, command: &[String]) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -114,7 +129,11 @@ pub(super) fn scripts_before(package: &NodePackage, line: &ScriptLine, command: 
     // Two scripts may call each other.
     for _ in 0..DEEPEST {
         let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
-        let Some(script) = package.script_run_by(&words).filter(|_| line.words != command) else { break };
+        let Some(script) = package.script_run_by(&words) else { break };
+        if line.words == command {
+            sentences.extend(done_by_each_worker(package, script));
+            break;
+        }
         let before = format!("pre{script}");
         if let Some(text) = package.script(&before) {
             sentences.push(format!(

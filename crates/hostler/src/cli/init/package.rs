@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::script_line::ScriptLine;
+use super::script_line::{ScriptLine, last_command};
 
 /// How deep `npm run a`, which is `npm run b`, is followed.
 pub(super) const DEEPEST: usize = 5;
@@ -229,6 +229,14 @@ impl NodePackage {
     /// What a script runs, without the package manager in between. `None` if it needs a shell, or the package manager.
     pub fn unwrapped(&self, script: &str) -> Option<ScriptLine> {
         self.of_script(script, DEEPEST)
+    }
+
+    /// The server that a script starts, also after other commands, as in `prisma migrate deploy && node server.js`.
+    pub fn server_of(&self, script: &str) -> Option<ScriptLine> {
+        self.unwrapped(script).or_else(|| {
+            let line = ScriptLine::read(last_command(self.called(script)?)?)?;
+            if self.starts_another(&line) { None } else { self.follow(line, DEEPEST) }
+        })
     }
 
     fn of_script(&self, script: &str, depth: usize) -> Option<ScriptLine> {

@@ -65,7 +65,7 @@ impl Recognised {
             line.words.first() == self.pool.command.first() && line.words.iter().any(is_server)
         };
         let scripts = ["start:prod", "start:production", "start"];
-        let lines: Vec<ScriptLine> = scripts.iter().filter_map(|script| package.unwrapped(script)).collect();
+        let lines: Vec<ScriptLine> = scripts.iter().filter_map(|script| package.server_of(script)).collect();
         if let Some(line) = lines.iter().find(is_same).cloned() {
             self.pool.command = line.words;
             self.pool.env.extend(line.env);

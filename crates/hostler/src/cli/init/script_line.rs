@@ -34,6 +34,54 @@ impl ScriptLine {
     }
 }
 
+/// The last command of `migrate && node server.js`: the server, because a server does not end. `None` if a command before it changes for the
+/// next ones where or how they run.
+pub(super) fn last_command(text: &str) -> Option<&str> {
+    let mut commands = commands(text);
+    let last = commands.pop()?;
+    commands.into_iter().all(is_for_itself).then_some(last)
+}
+
+/// Whether a script has a command before its server that does some work, such as a migration.
+pub(super) fn works_before_server(text: &str) -> bool {
+    let mut commands = commands(text);
+    commands.pop();
+    commands.into_iter().any(|command| is_for_itself(command) && !is(command, &["echo", "true", ":"]))
+}
+
+/// The commands between `&&` and `;` outside quotes.
+fn commands(text: &str) -> Vec<&str> {
+    let (mut commands, mut begin, mut quote) = (Vec::new(), 0, None);
+    for (at, char) in text.char_indices() {
+        match (quote, char) {
+            (Some(open), _) if open == char => quote = None,
+            (None, '\'' | '"') => quote = Some(char),
+            (None, ';') => {
+                commands.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            (None, '&') if at >= begin && text[at..].starts_with("&&") => {
+                commands.push(&text[begin..at]);
+                begin = at + 2;
+            }
+            _ => {}
+        }
+    }
+    commands.push(&text[begin..]);
+    commands.into_iter().map(str::trim).filter(|command| !command.is_empty()).collect()
+}
+
+/// Whether the commands after this one run as they would without it.
+fn is_for_itself(command: &str) -> bool {
+    let is_variable = |word: &str| word.split_once('=').is_some_and(|(name, _)| !name.contains(['-', '/']));
+    let only_variables = command.split_whitespace().all(is_variable);
+    !only_variables && !is(command, &["cd", "export", "source", ".", "set", "unset", "ulimit", "umask"])
+}
+
+fn is(command: &str, programs: &[&str]) -> bool {
+    command.split_whitespace().next().is_some_and(|first| programs.contains(&first))
+}
+
 /// `NODE_ENV=production` and the like at the beginning.
 fn assignments(words: &mut Vec<String>) -> BTreeMap<String, String> {
     let is_name = |name: &str| {
@@ -73,6 +121,23 @@ mod tests {
             ["npm run build && node .", "node $FILE", "node a.js > log", "cross-env-shell -x", "", "A=1"]
         {
             assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_command_of_a_script_is_its_server() {
+        for (text, last, works_before) in [
+            ("node server.js", Some("node server.js"), false),
+            ("prisma migrate deploy && A=b next start", Some("A=b next start"), true),
+            ("a --x='1 && 2;3' ; node server.js;", Some("node server.js"), true),
+            ("cd app && node server.js", None, false),
+            ("export A=b; a && node server.js", None, true),
+            ("A=b; node server.js", None, false),
+            ("echo hi && node server.js", Some("node server.js"), false),
+            (" ", None, false),
+        ] {
+            assert_eq!(last_command(text), last, "{text}");
+            assert_eq!(works_before_server(text), works_before, "{text}");
         }
     }
 }
