@@ -1,6 +1,8 @@
-//! `hostler init` and the scripts of `package.json`: which program they run, and what they give to it.
+//! `hostler init` and the scripts of `package.json` and of PM2: which program they run, and what they give to it.
 
-use super::init::{command, init, package};
+use hostler_testkit::run;
+
+use super::init::{HOSTLER, SERVER, command, init, keys, package};
 
 #[tokio::test]
 async fn the_command_is_what_a_script_runs_or_npm_start_where_only_npm_can_run_it() {
@@ -203,6 +205,34 @@ async fn what_each_worker_does_again_because_the_package_manager_stays_is_named(
             }
         }
     }
+}
+
+/// PM2 runs it by itself, and gives a text without an ending to node.
+#[tokio::test]
+async fn a_compiled_program_of_pm2_is_not_given_to_node() {
+    for (content, expected, bind) in
+        [("\u{7f}ELF\0\0", "./api", true), ("#!/usr/bin/env node\n", "node api PORT = \"4000\"", false)]
+    {
+        let ecosystem = "module.exports = [{ name: 'x', script: './api', env: { PORT: 4000 } }]";
+        let files = [("ecosystem.config.cjs", ecosystem), ("api", content)];
+        assert_eq!(command(&files).await, expected);
+        let text = keys(&files).await;
+        assert_eq!(text.lines().any(|line| line.starts_with("bind = \"port\"")), bind, "{text}");
+    }
+    let ecosystem = "module.exports = [{ name: 'x', script: 'app.rb' }]";
+    assert_eq!(command(&[("ecosystem.config.cjs", ecosystem), ("app.rb", "")]).await, "ruby app.rb");
+}
+
+/// The stage in which init runs is often the value in the file of PM2, too.
+#[tokio::test]
+async fn node_env_of_a_file_of_pm2_stays_also_if_init_has_the_same() {
+    let ecosystem =
+        "module.exports = [{ name: 'x', script: 'server.js', env: { NODE_ENV: process.env.NODE_ENV } }]";
+    let (folder, _) = init(&[("ecosystem.config.cjs", ecosystem), ("server.js", SERVER)], &["--print"]).await;
+    let command = "NODE_ENV=staging exec \"$0\" init --print";
+    let output = run("sh", &["-c", command, HOSTLER], &folder.path().join("shop")).await;
+    let text = output.assert_exit(0).stdout.clone();
+    assert!(text.contains("env = { NODE_ENV = \"staging\" }"), "{text}");
 }
 
 #[tokio::test]

@@ -33,9 +33,13 @@ impl FoundPool {
     pub fn consider_runtime(&mut self) {
         let program =
             self.command.first().map_or("", |program| program.rsplit('/').next().unwrap_or_default());
-        if !["bun", "deno"].contains(&program) && !program.starts_with("python") {
-            return;
+        if ["bun", "deno", "ruby", "php", "perl"].contains(&program) || program.starts_with("python") {
+            self.listens_on_port();
         }
+    }
+
+    /// The program is not Node.
+    pub fn listens_on_port(&mut self) {
         self.keys.push(FoundKey::text("bind", "port", "not Node: the app must listen on PORT"));
         // Hostler sets these itself then.
         self.env.retain(|name, _| !["PORT", "HOST", "HOSTNAME"].contains(&name.as_str()));

@@ -1,6 +1,7 @@
-//! The meaning of PM2's apps: each becomes a pool. Runs nothing and reads no files, except `package.json`.
+//! The meaning of PM2's apps: each becomes a pool. Runs nothing. Of files it reads `package.json`, and the beginning of a script.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -152,7 +153,8 @@ fn environment(app: &Value, context: &Pm2Context<'_>, pool: &mut FoundPool) {
             }
             // PM2 gives apps a list or an object as JSON.
             let value = plain(value).unwrap_or_else(|| value.to_string());
-            if context.environment.get(name) == Some(&value) {
+            // Without NODE_ENV in the file it would be "production".
+            if name != "NODE_ENV" && context.environment.get(name) == Some(&value) {
                 left_out.push(name.clone());
                 continue;
             }
@@ -200,12 +202,17 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     if interpreter.is_none() && options.is_empty() && ["ts", "tsx"].contains(&ending) {
         pool.open.push(TYPESCRIPT.into());
     }
+    let is_binary = is_file && is_binary(&cwd.join(&script));
     let interpreter = interpreter.unwrap_or_else(|| match ending {
         "sh" => "bash".into(),
         "py" => "python3".into(),
+        "rb" => "ruby".into(),
+        "php" => "php".into(),
+        "pl" => "perl".into(),
         "js" | "cjs" | "mjs" | "ts" | "tsx" => "node".into(),
-        // `npm`, or a file without an ending: PM2 runs the latter with node.
-        _ if is_file => "node".into(),
+        // A text without an ending: PM2 runs it with node.
+        _ if is_file && !is_binary => "node".into(),
+        // `npm`, or a compiled program.
         _ => "none".into(),
     });
     let interpreter = match interpreter.split_once("node@") {
@@ -227,7 +234,17 @@ fn command(app: &Value, script: &str, context: &Pm2Context<'_>, pool: &mut Found
     words.push(if is_program_here { format!("./{script}") } else { script });
     words.extend(list(app, &["args"]));
     follow(&ScriptLine { env: BTreeMap::new(), words }, package.as_ref(), pool);
-    pool.consider_runtime();
+    match interpreter == "none" && is_binary {
+        true => pool.listens_on_port(),
+        false => pool.consider_runtime(),
+    }
+}
+
+/// Whether a file is no text, so that PM2 runs it by itself: a program of Go, for example.
+fn is_binary(file: &Path) -> bool {
+    let mut beginning = [0; 512];
+    let read = std::fs::File::open(file).and_then(|mut file| file.read(&mut beginning));
+    read.is_ok_and(|length| beginning[..length].contains(&0))
 }
 
 /// Makes what a line runs, without the package manager in between, the command of the pool.
