@@ -10,6 +10,7 @@ use crate::document::KeyPath;
 use crate::error::nearest;
 use crate::file::{self, Bind, Gc, NumberOfWorkers, Order, WorkerRange};
 use crate::resolved::{Members, Poison, Pool, PoolMembers, Queue, Route, Target};
+use crate::schema;
 use crate::value::{Auto, CommandLine, Cpus, Period, Slots};
 
 /// Keys that are for members only, and the reason.
@@ -280,10 +281,21 @@ impl Resolver<'_> {
                 self.refuse(&here, format!("{name:?} is not a valid name of a variable"));
             } else if set_by_us || port_is_ours {
                 self.refuse(&here, "Hostler sets this variable itself");
+            } else if is_key_of_pool(path, name) {
+                let place = self.document.place_of_key(&here);
+                let why = format!(
+                    "is a variable for the app, and not the key {name} of the pool; write keys of the pool above [{path}.env]"
+                );
+                self.report.warn(place, format!("{here}: {why}"));
             }
         }
         written.env.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect()
     }
+}
+
+/// Whether the pool at this path has such a key. In TOML all lines below `[pools.web.env]` belong to it, also those that are meant for the pool.
+fn is_key_of_pool(path: &KeyPath, name: &str) -> bool {
+    schema::at(schema::of_file(), path).is_some_and(|pool| schema::known_keys(pool).contains(&name))
 }
 
 /// The longest `request_timeout` of the pool and its routes.

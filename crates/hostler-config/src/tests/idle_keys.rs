@@ -56,3 +56,11 @@ fn the_memory_of_the_cache_is_also_for_responses_that_are_only_shared() {
     site(&format!("{file}[[routes]]\nmatch = \"*\"\npool = \"a\"\ncollapse = true\n"))
         .says(expect!["hostler.toml:4:1: cache.memcached: changes nothing, because no route has cache"]);
 }
+
+/// In TOML all lines below `[pools.a.env]` belong to it. The pool would have the default, without a word.
+#[test]
+fn a_key_of_a_pool_among_its_variables_causes_a_warning() {
+    site("[pools.a]\ncommand = \"x\"\n[pools.a.env]\nNODE_ENV = \"production\"\nworkers = 8\nmax_memory = \"1 GiB\"\n").says(expect![[r#"
+        hostler.toml:5:1: pools.a.env.workers: is a variable for the app, and not the key workers of the pool; write keys of the pool above [pools.a.env]
+        hostler.toml:6:1: pools.a.env.max_memory: is a variable for the app, and not the key max_memory of the pool; write keys of the pool above [pools.a.env]"#]]);
+}
