@@ -236,6 +236,16 @@ async fn node_env_of_a_file_of_pm2_stays_also_if_init_has_the_same() {
 }
 
 #[tokio::test]
+async fn what_each_worker_does_again_in_a_command_line_of_pm2_is_named() {
+    for (line, is_named) in [("node up.js && node server.js", true), ("cd lib && node ../server.js", false)] {
+        let ecosystem = format!("module.exports = [{{ name: 'x', script: '{line}' }}]");
+        let (_folder, output) = init(&[("ecosystem.config.cjs", &ecosystem), ("server.js", "")], &[]).await;
+        let said = output.assert_exit(0).stdout.clone();
+        assert_eq!(said.contains("Look at this: Each worker does this"), is_named, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn the_package_manager_is_that_of_package_json_or_of_the_lock_file() {
     let named = r#""packageManager": "pnpm@10.4.1""#;
     for (rest, lock, expected) in [

@@ -113,13 +113,19 @@ fn done_by_each_worker(package: &NodePackage, script: &str) -> Option<String> {
     let before = package.script(&format!("pre{script}"));
     let whole = package.called(script).filter(|text| works_before_server(text));
     let texts: Vec<&str> = before.into_iter().chain(whole).collect();
-    (!texts.is_empty()).then(|| {
-        format!(
-            "Each worker does this whenever it starts, also beside others. Run a migration or a build before hostler start and hostler restart, \
-             and write only the server in command: {}",
-            texts.join("; ")
-        )
-    })
+    (!texts.is_empty()).then(|| again_and_again(&texts.join("; ")))
+}
+
+/// The same for a command line that a shell runs.
+pub(super) fn done_by_each_shell(line: &str) -> Option<String> {
+    works_before_server(line).then(|| again_and_again(line))
+}
+
+fn again_and_again(text: &str) -> String {
+    format!(
+        "Each worker does this whenever it starts, also beside others. Run a migration or a build before hostler start and hostler restart, \
+         and write only the server in command: {text}"
+    )
 }
 
 /// What the package manager runs before the scripts of a command line, such as `prestart`, and `command` does not.

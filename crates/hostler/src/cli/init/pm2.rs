@@ -265,7 +265,10 @@ fn command_line(line: &str, package: Option<&NodePackage>, pool: &mut FoundPool)
     let is_alone = |script: &ScriptLine| !package.is_some_and(|package| package.starts_another(script));
     match ScriptLine::read(line).filter(is_alone) {
         Some(script) => follow(&script, package, pool),
-        None => pool.command = ["bash", "-c", line].map(String::from).into(),
+        None => {
+            pool.command = ["bash", "-c", line].map(String::from).into();
+            pool.open.extend(node_app::done_by_each_shell(line));
+        }
     }
     pool.consider_runtime();
 }

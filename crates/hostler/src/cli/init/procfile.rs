@@ -41,6 +41,7 @@ pub(super) fn pool(text: &str, name: &str, package: Option<&NodePackage>) -> Opt
         }
         None => {
             pool.found.push("The line needs a shell, or programs of dependencies in PATH.".into());
+            pool.open.extend(node_app::done_by_each_shell(&line));
             // Heroku has the programs of dependencies in PATH.
             let path = if package.is_some() { "PATH=\"$PWD/node_modules/.bin:$PATH\"; " } else { "" };
             pool.command = vec!["sh".into(), "-c".into(), format!("{path}{line}")];
@@ -111,6 +112,12 @@ mod tests {
     fn a_line_for_a_shell_gets_one() {
         let pool = pool("web: npm run migrate && exec node server.js -p $PORT", "shop", None).unwrap();
         assert_eq!(pool.command, ["sh", "-c", "npm run migrate && exec node server.js -p 3000"]);
+        let [open] = &pool.open[..] else { panic!("{:?}", pool.open) };
+        assert!(
+            open.starts_with("Each worker does this")
+                && open.ends_with(": npm run migrate && exec node server.js -p 3000"),
+            "{open}"
+        );
     }
 
     #[test]
