@@ -6,7 +6,7 @@ use std::fmt;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use super::error::{Report, SourcePlace};
+use super::error::{Report, SourcePlace, nearest};
 
 /// One step into a table or a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -282,6 +282,13 @@ impl Document {
             .range(original.clone()..)
             .next()
             .is_some_and(|(first, _)| first.0.starts_with(&original.0))
+    }
+
+    /// Whether a key at the top of the file is probably meant to be this section: `[pool.web]` for `pools`.
+    pub fn has_misspelt(&self, section: &str) -> bool {
+        self.origins.keys().any(|path| {
+            matches!(&*path.0, [PathStep::Key(key)] if key != section && nearest(key, [section]).is_some())
+        })
     }
 
     /// The path in the file: list indexes count dropped items, too.

@@ -169,6 +169,8 @@ impl Resolver<'_> {
                     changes: Changes::default(),
                 }];
             }
+            // The misspelt section has an error already.
+            (Some(_), Some(_)) if self.document.has_misspelt("routes") => {}
             (Some(_), Some(_)) => {
                 let names: Vec<_> = file.pools.keys().map(String::as_str).collect();
                 let why = "there are several pools and no [[routes]]; add routes that say which requests go to which pool";
@@ -177,7 +179,8 @@ impl Resolver<'_> {
             }
             (None, _) => {
                 let all_register = self.document.is_written(&KeyPath::of("registrar"));
-                if !all_register && !self.document.is_written(&KeyPath::of("pools")) {
+                let is_misspelt = ["pools", "routes"].iter().any(|name| self.document.has_misspelt(name));
+                if !all_register && !is_misspelt && !self.document.is_written(&KeyPath::of("pools")) {
                     let place = self.document.place_of_key(&KeyPath::default());
                     self.report.error(
                         place,

@@ -32,3 +32,16 @@ fn a_key_of_another_section_is_not_taken_for_one_with_similar_letters_or_for_tha
             hostler.toml:15:1: unknown key "routes[0].timeout"; did you mean "request_timeout"?"#]],
     );
 }
+
+/// What is missing because of it would be told first, and send the operator to another place.
+#[test]
+fn a_misspelt_section_is_the_only_error() {
+    check(
+        "[pool.web]\ncommand = \"node a.js\"\n",
+        expect![[r#"hostler.toml:1:2: unknown key "pool"; did you mean "pools"?"#]],
+    );
+    check(
+        "[pools.a]\ncommand = \"x\"\n[pools.b]\ncommand = \"x\"\n[[route]]\nmatch = \"*\"\npool = \"a\"\n",
+        expect![[r#"hostler.toml:5:3: unknown key "route"; did you mean "routes"?"#]],
+    );
+}
