@@ -75,7 +75,10 @@ async fn the_start_script_of_a_next_app_keeps_its_variables_and_its_server() {
         ),
         ("prisma migrate deploy && A=b node server.js", "node server.js A = \"b\""),
         ("prisma migrate deploy && dotenv -- next start", "npm start"),
-        ("cd web && next start -p 3001", "node_modules/.bin/next start"),
+        ("cd web && next start -p 3001", "npm start"),
+        ("export A=b && node server.js", "npm start"),
+        ("node server.js | pino-pretty", "npm start"),
+        ("cat banner.txt | head -1; next start -p $PORT", "node_modules/.bin/next start"),
         ("A=b next dev", "node_modules/.bin/next start"),
         ("vercel start --debug", "node_modules/.bin/next start"),
     ];

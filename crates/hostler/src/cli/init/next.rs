@@ -64,11 +64,17 @@ pub(super) fn next(package: &NodePackage) -> Option<Recognised> {
 fn start(package: &NodePackage, build: &str) -> Recognised {
     let built = format!("{build}/BUILD_ID");
     let what = "a Next.js app";
-    let script = package.script("start").and_then(last_command).and_then(ScriptLine::read);
-    if script.is_some_and(|line| package.starts_another(&line)) {
+    let text = package.called("start");
+    let last = text.and_then(last_command);
+    let script = last.and_then(ScriptLine::read);
+    let server = package.server_of("start");
+    // Options with `$PORT` are about the address, which Hostler gives. Any other script for a shell may start a server of its own, or in another folder.
+    let is_for_shell =
+        text.is_some() && server.is_none() && !last.is_some_and(|last| last.contains("next start"));
+    if is_for_shell || script.is_some_and(|line| package.starts_another(&line)) {
         return Recognised::app(what, package.manager.run("start"), &built);
     }
-    let line = package.server_of("start").unwrap_or_default();
+    let line = server.unwrap_or_default();
     let mut words = line.words.iter().skip_while(|word| ["yarn", "pnpm"].contains(&word.as_str()));
     let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or_default());
     if ["node", "tsx", "ts-node"].contains(&program) {
