@@ -270,6 +270,9 @@ async fn an_app_is_built_before_its_first_start_unless_that_is_done_or_not_neede
         ("node dist/x.js", "src/x.ts", true),
         ("node dist/x.js", "dist/x.js", false),
         ("tsx src/x.ts", "src/x.ts", false),
+        ("node -r dotenv/config dist/x.js", "dist/x.js", false),
+        ("node -r dotenv/config dist/x.js", "src/x.ts", true),
+        ("node --import tsx src/x.ts", "src/x.ts", false),
     ];
     for (start, file, is_named) in cases {
         let scripts = format!(r#""scripts": {{ "start": "{start}", "build": "tsc" }}"#);

@@ -273,8 +273,29 @@ fn build(package: &NodePackage, pool: &mut FoundPool, built: Option<&str>) {
     }
 }
 
+/// Options of `node` that the next word belongs to.
+const WITH_VALUE: [&str; 9] = [
+    "-r",
+    "--require",
+    "--import",
+    "--loader",
+    "--experimental-loader",
+    "--env-file",
+    "--env-file-if-exists",
+    "-C",
+    "--conditions",
+];
+
 /// The file that `node` runs.
 fn script_of(command: &[String]) -> Option<&str> {
     let at = command.iter().position(|word| word == "node")?;
-    command[at + 1..].iter().find(|word| !word.starts_with('-')).map(String::as_str)
+    let mut words = command[at + 1..].iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            _ if WITH_VALUE.contains(&word) => drop(words.next()),
+            _ if word.starts_with('-') => {}
+            _ => return Some(word),
+        }
+    }
+    None
 }
