@@ -63,22 +63,23 @@ const MOST_ERRORS: usize = 100;
 
 /// Loads and checks the configuration. Does not look whether its programs exist: see [`load_to_run`].
 pub fn load(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, true, |_, _| {})
+    load_and(invocation, true, None, |_, _| {})
 }
 
 /// As [`load`], for a process that serves nothing yet, and refuses pools whose program or script is not there or may not be used.
 pub fn load_to_run(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, false, |resolver, config| resolver.check_programs(config))
+    load_and(invocation, false, None, |resolver, config| resolver.check_programs(config))
 }
 
-/// As [`load_to_run`], for a process that serves requests meanwhile.
-pub fn load_to_reload(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, true, |resolver, config| resolver.check_programs(config))
+/// As [`load_to_run`], for a process that serves requests with `current` meanwhile. It only warns if the program or the folder of a pool that stays as it
+/// is has gone: the workers go on, and the change may be needed because of that.
+pub fn load_to_reload(invocation: &Invocation, current: &Config) -> Result<Config, ConfigErrors> {
+    load_and(invocation, true, Some(current), |resolver, config| resolver.check_programs(config))
 }
 
 /// As [`load_to_run`], and refuses places where a start could not make its files. A start tries that itself.
 pub fn load_to_check(invocation: &Invocation) -> Result<Config, ConfigErrors> {
-    load_and(invocation, false, |resolver, config| {
+    load_and(invocation, false, None, |resolver, config| {
         resolver.check_programs(config);
         resolver.check_places(config);
     })
@@ -87,6 +88,7 @@ pub fn load_to_check(invocation: &Invocation) -> Result<Config, ConfigErrors> {
 fn load_and(
     invocation: &Invocation,
     serves: bool,
+    current: Option<&Config>,
     check: impl FnOnce(&mut Resolver<'_>, &Config),
 ) -> Result<Config, ConfigErrors> {
     let mut report = Report::default();
@@ -98,6 +100,7 @@ fn load_and(
             load_context,
             folder: &folder,
             serves,
+            current,
             may_move_admin: invocation.may_move_admin(),
             report: &mut report,
         };
@@ -152,6 +155,7 @@ fn admin_settings(invocation: &Invocation, mut document: Document) -> Result<Adm
         load_context: &invocation.load_context,
         folder: &folder,
         serves: false,
+        current: None,
         may_move_admin: false,
         report: &mut report,
     };

@@ -208,7 +208,7 @@ impl Resolver<'_> {
             boot_cpu: self.load_context.cores as f64 * written.restart_cpu.get() as f64 / 100.0,
             slots: self.slots(path, written),
             env: self.environment(path, written),
-            cwd: self.folder_at(&path.key("cwd"), &written.cwd),
+            cwd: self.folder_of_workers(&path.key("cwd"), name, &written.cwd),
             compile_cache: self.compile_cache(path, &written.compile_cache),
             hang_timeout: self.hang_timeout(path, name, written, routes),
             ..written.for_workers()

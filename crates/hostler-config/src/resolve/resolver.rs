@@ -7,6 +7,7 @@ use crate::access;
 use crate::document::{Document, KeyPath};
 use crate::error::Report;
 use crate::invocation::LoadContext;
+use crate::resolved::Config;
 
 /// The path of a Unix socket must fit into `sun_path`, with its closing NUL: 108 bytes on Linux, 104 elsewhere.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
@@ -21,6 +22,8 @@ pub struct Resolver<'a> {
     pub folder: &'a Path,
     /// This process serves requests meanwhile, so nothing may end it.
     pub serves: bool,
+    /// With which configuration, if it is known.
+    pub current: Option<&'a Config>,
     /// The start may use another admin port than the default one, which may be one for clients then.
     pub may_move_admin: bool,
     /// Where errors go. After an error, returned values are never used.

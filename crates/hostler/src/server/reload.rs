@@ -91,8 +91,8 @@ async fn in_time<T>(
 
 /// On a blocking thread: reading files and resolving names may take long.
 async fn load(running: &RunningServer) -> Result<Config, String> {
-    let invocation = running.invocation.clone();
-    let loaded = runtime::read(move || config::load_to_reload(&invocation)).await?;
+    let (invocation, current) = (running.invocation.clone(), running.config.load_full());
+    let loaded = runtime::read(move || config::load_to_reload(&invocation, &current)).await?;
     loaded.map_err(|errors| errors.to_string())
 }
 

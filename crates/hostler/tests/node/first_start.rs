@@ -121,6 +121,40 @@ async fn a_reload_says_the_same_and_changes_nothing() {
     site.stop().await;
 }
 
+/// A deploy may have removed the app, and an operator shows another page meanwhile. The workers still serve.
+#[tokio::test]
+async fn a_reload_only_warns_of_the_missing_program_of_a_pool_that_stays() {
+    let pool = "[pools.app]\ncommand = 'node app.js'\ncwd = 'app'\nworkers = 1\n";
+    let file = |path: &str| {
+        format!(
+            "{pool}[[routes]]\nmatch = '/{path}'\nrespond = 'soon'\n[[routes]]\nmatch = '*'\npool = 'app'\n"
+        )
+    };
+    let plan = super::site::configured(&file("before"));
+    let folder = plan.folder().join("app");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("app.js"), APP).unwrap();
+    let site = plan.started().await;
+    for (path, key, gone) in [("one", "command", folder.join("app.js")), ("two", "cwd", folder.clone())] {
+        if gone.is_dir() {
+            std::fs::remove_dir(&gone).unwrap();
+        } else {
+            std::fs::remove_file(&gone).unwrap();
+        }
+        site.configure(&file(path));
+        let said = site.command(&["reload"]).await.assert_exit(0).stdout.clone();
+        let warning = format!("pools.app.{key}: {} does not exist; running workers go on", gone.display());
+        assert!(said.contains(&warning), "{said}");
+        site.get(&format!("/{path}")).await.assert_ok("soon");
+        site.get("/").await.assert_ok("ok");
+    }
+    // Workers with other settings would have to start.
+    site.configure(&file("two").replace("workers = 1", "workers = 1\nenv = { A = 'b' }"));
+    site.command(&["reload"]).await.assert_exit(1).assert_complains("nothing else has changed");
+    site.get("/").await.assert_ok("ok");
+    site.stop().await;
+}
+
 /// `hostler run` without an admin address, in a folder with the app.
 async fn run_in_its_folder(runtime: &Path) -> hostler_testkit::Site {
     let plan = site(HOSTLER, "");
