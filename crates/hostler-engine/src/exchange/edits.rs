@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hostler_wire::{Fields, name_ends_with};
+use hostler_wire::{Field, Fields, name_ends_with};
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,10 +76,21 @@ impl Edits {
 
     /// The new lines, for a head with these `fields`.
     pub fn lines<'a>(&'a self, fields: &'a Fields) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        self.lines_beside(fields, |field, _| !field.listed)
+    }
+
+    /// The same, for a head of which only the lines are passed on for which `goes_on` returns true. The others count as missing.
+    pub fn lines_beside<'a>(
+        &'a self,
+        fields: &'a Fields,
+        goes_on: impl Fn(&Field, &[u8]) -> bool + 'a,
+    ) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         self.iter().enumerate().filter_map(move |(at, edit)| {
             let (name, value) = match edit {
                 Edit::Remove(_) => return None,
-                Edit::Set(name, _) | Edit::Add(name, _) if self.yields && is_there(fields, name) => {
+                Edit::Set(name, _) | Edit::Add(name, _)
+                    if self.yields && is_there(fields, name, &goes_on) =>
+                {
                     return None;
                 }
                 Edit::Set(name, _) | Edit::Add(name, _) | Edit::Default(name, _)
@@ -88,7 +99,9 @@ impl Edits {
                     return None;
                 }
                 Edit::Set(name, value) | Edit::Add(name, value) => (name, value),
-                Edit::Default(name, _) if self.has(fields, name, at) => return None,
+                Edit::Default(name, _) if self.has(is_there(fields, name, &goes_on), name, at) => {
+                    return None;
+                }
                 Edit::Default(name, value) => (name, value),
             };
             (!self.is_undone(name, at)).then_some((&**name, &**value))
@@ -105,9 +118,8 @@ impl Edits {
         })
     }
 
-    /// Whether there is a line with this name before the change at `end`.
-    fn has(&self, fields: &Fields, name: &str, end: usize) -> bool {
-        let mut has = is_there(fields, name);
+    /// Whether there is a line with this name before the change at `end`. `has`: whether the head has one.
+    fn has(&self, mut has: bool, name: &str, end: usize) -> bool {
         for edit in self.iter().take(end) {
             match edit {
                 Edit::Remove(other) if other.eq_ignore_ascii_case(name) => has = has && self.yields,
@@ -138,8 +150,10 @@ fn outranks_cache_control(name: &str) -> bool {
 }
 
 /// Whether the head has a line with this name that is passed on. A line that `Connection` names is not.
-fn is_there(fields: &Fields, name: &str) -> bool {
-    fields.iter().any(|(field, other, _)| !field.listed && other.eq_ignore_ascii_case(name.as_bytes()))
+fn is_there(fields: &Fields, name: &str, goes_on: impl Fn(&Field, &[u8]) -> bool) -> bool {
+    fields
+        .iter()
+        .any(|(field, other, _)| other.eq_ignore_ascii_case(name.as_bytes()) && goes_on(field, other))
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ pub fn write_head(out: &mut Vec<u8>, exchange: &Exchange, framing: Option<BodyLe
         }
         action != FieldAction::None
     });
-    for (name, value) in exchange.to_member.lines(&head.fields) {
+    let edited = exchange.to_member.lines_beside(&head.fields, |field, name| goes_on(exchange, field, name));
+    for (name, value) in edited {
         write_field(out, name.as_bytes(), value);
     }
     write_forwarding(out, exchange, &seen);

@@ -100,6 +100,19 @@ async fn fields_are_changed_for_the_member_and_for_the_client() {
 }
 
 #[tokio::test]
+async fn a_client_cannot_keep_a_default_away_with_a_line_that_is_removed() {
+    let app = upstream().start().await;
+    let route = "[[routes]]\nmatch = '*'\npool = 'app'\nrequest_headers = { default = { X-Forwarded-Prefix = '/shop' } }";
+    for (trusted, expected) in [("10.0.0.1", "/shop"), ("127.0.0.1", "/theirs")] {
+        let config = format!("server.trusted_proxies = ['{trusted}']\n{route}");
+        let site = site(&config).with("app", &app).start().await;
+        site.send("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Prefix: /theirs\r\n\r\n").await.assert_ok("ok");
+        let seen = app.requests().pop().unwrap();
+        assert_eq!(seen.field("x-forwarded-prefix").as_deref(), Some(expected), "trusted: {trusted}");
+    }
+}
+
+#[tokio::test]
 async fn refusals_and_fixed_answers_keep_their_own_fields() {
     let app = upstream().answers("garbage\r\n\r\n").start().await;
     let headers = "response_headers = { set = { Cache-Control = 'max-age=31536000', CDN-Cache-Control = 'max-age=60', X-Frame-Options = 'DENY' }, remove = ['Content-Type'] }";

@@ -33,7 +33,9 @@ impl Head for MemberRequestView<'_> {
             is_it(other) && proxy::goes_on(exchange, field, other)
         };
         let client = fields.iter().filter(passes).map(|(_, _, value)| value);
-        let edited = exchange.to_member.lines(fields).filter(move |(other, _)| is_it(other.as_bytes()));
+        let goes_on = move |field: &Field, other: &[u8]| proxy::goes_on(exchange, field, other);
+        let edited = exchange.to_member.lines_beside(fields, goes_on);
+        let edited = edited.filter(move |(other, _)| is_it(other.as_bytes()));
         // Mostly this is empty, and an empty `Vec` allocates nothing.
         let mut own: Vec<&[u8]> = edited.map(|(_, value)| value).collect();
         let is_passed = || fields.iter().any(|line| passes(&line));
@@ -165,6 +167,7 @@ mod tests {
             Edit::Remove("X-Forwarded-Host".into()),
             Edit::Add("Via".into(), b"1.1 z".to_vec()),
             Edit::Default("X-New".into(), b"3".to_vec()),
+            Edit::Default("X-Forwarded-Port".into(), b"8443".to_vec()),
         ];
         for (head, trusted, edited) in [HEAD.to_owned(), empty, alone].into_iter().flat_map(|head| {
             [(false, false), (false, true), (true, false), (true, true)].map(|(a, b)| (head.clone(), a, b))
