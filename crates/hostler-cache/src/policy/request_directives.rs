@@ -1,5 +1,7 @@
 //! What a request asks of a cache. Knows no responses.
 
+use percent_encoding::percent_decode;
+
 use super::CachingRules;
 use super::directives::RequestCacheControl;
 use crate::{Forward, Head};
@@ -101,13 +103,29 @@ fn cache_control(request: &impl Head) -> RequestCacheControl {
     RequestCacheControl { no_cache, ..RequestCacheControl::default() }
 }
 
-/// Whether the request has a cookie with one of these names.
+/// Whether the request has a cookie that an app could read as one with one of these names. Otherwise a client could let its own page be stored for
+/// all others.
 fn has_one_of(names: &[Box<str>], request: &impl Head) -> bool {
     let is_one = |pair: &[u8]| {
         let name = pair.split(|&byte| byte == b'=').next().unwrap_or_default().trim_ascii();
-        names.iter().any(|personal| [name, trimmed_by_js(name)].contains(&personal.as_bytes()))
+        let forms = [name, trimmed_by_js(name)];
+        names.iter().any(|personal| forms.iter().any(|name| could_be_read_as(name, personal.as_bytes())))
     };
-    !names.is_empty() && request.lines("cookie").any(|line| line.split(|&byte| byte == b';').any(is_one))
+    // Rack 1 separates cookies by commas, too.
+    let separates = |byte: &u8| matches!(byte, b';' | b',');
+    !names.is_empty() && request.lines("cookie").any(|line| line.split(separates).any(is_one))
+}
+
+/// Whether an app could read the first name as the second one. Older versions of Rack and PHP decode it, PHP reads a dot and a blank as `_`, and
+/// `a[b]` as a part of `a`. ASP.NET ignores the case of letters.
+fn could_be_read_as(name: &[u8], other: &[u8]) -> bool {
+    let mut read = as_read(name);
+    as_read(other).all(|byte| read.next() == Some(byte)) && matches!(read.next(), None | Some(b'['))
+}
+
+fn as_read(name: &[u8]) -> impl Iterator<Item = u8> {
+    let decoded = percent_decode(name).skip_while(u8::is_ascii_whitespace).take_while(|&byte| byte != 0);
+    decoded.map(|byte| if matches!(byte, b' ' | b'+' | b'.') { b'_' } else { byte.to_ascii_lowercase() })
 }
 
 /// The name without no-break spaces around it, too. An app may read it so: `trim` of JavaScript removes them, and the npm package `cookie` uses

@@ -27,8 +27,15 @@ fn requests_with_a_personal_cookie_bypass_the_cache() {
     assert!(is_personal("Cookie: a=b; session=1"));
     assert!(is_personal("Cookie: a=b | Cookie: id=1"));
     assert!(is_personal("Cookie: id"));
-    assert!(!is_personal("Cookie: sessions=1; SESSION=1; a=session"));
+    assert!(!is_personal("Cookie: sessions=1; a=session; sess=ion; x%73ession=1; =session; ids[0]=1"));
     assert!(!is_personal(""));
+    // As ASP.NET, Rack, PHP and older versions of Rack and PHP read cookies.
+    for cookie in ["SESSION=1", "a=1,session=1", "session[a]=1", "%73ession=1", "a=1; %20%49D=1"] {
+        assert!(is_personal(&format!("Cookie: {cookie}")), "{cookie}");
+    }
+    let dotted = CachingRules { personal_cookies: vec!["user.id".into()], ..CachingRules::default() };
+    let of_php = Lines::of("Cookie: user_id=1");
+    assert!(RequestDirectives::of(&dotted, b"GET", &of_php).personal, "PHP reads both as user_id");
     // A no-break space in ISO 8859-1, as Node reads header fields.
     for cookie in [&b"\xa0session=1"[..], b"a=b; \xa0 session \xa0=1"] {
         let request = Lines(vec![("cookie".into(), cookie.to_vec())]);
