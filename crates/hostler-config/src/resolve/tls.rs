@@ -99,7 +99,7 @@ fn clients(
     match authorities(&file) {
         Ok(authorities) => {
             warn_of_expired(resolver, path, &file, &authorities);
-            Some(tls::ClientCertificates { authorities, required })
+            Some(tls::ClientCertificates { authorities: authorities.into(), required })
         }
         Err(error) => {
             resolver.refuse(path, error);

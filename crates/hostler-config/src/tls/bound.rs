@@ -20,7 +20,7 @@ use super::validity::last_second;
 pub(super) struct CertificateBound {
     verifier: Arc<dyn ClientCertVerifier>,
     /// The authorities of the verifier. A client may show one of these certificates itself.
-    trusted: Vec<CertificateDer<'static>>,
+    trusted: Arc<[CertificateDer<'static>]>,
     tickets: Arc<dyn ProducesTickets>,
     sessions: Arc<dyn StoresServerSessions>,
     clock: Arc<dyn TimeProvider>,
@@ -32,7 +32,7 @@ impl CertificateBound {
     /// For one handshake. Tickets and sessions are those of all handshakes.
     pub fn new(
         verifier: Arc<dyn ClientCertVerifier>,
-        trusted: Vec<CertificateDer<'static>>,
+        trusted: Arc<[CertificateDer<'static>]>,
         tickets: Arc<dyn ProducesTickets>,
         sessions: Arc<dyn StoresServerSessions>,
         clock: Arc<dyn TimeProvider>,

@@ -1,5 +1,7 @@
 //! The rules of a handshake, without the certificates of the server. Does nothing.
 
+use std::sync::Arc;
+
 use rustls::pki_types::CertificateDer;
 
 /// The lowest version of TLS that Hostler accepts.
@@ -25,8 +27,8 @@ pub struct HandshakeSettings {
 /// Certificates of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificates {
-    /// The authorities that must have signed them.
-    pub authorities: Vec<CertificateDer<'static>>,
+    /// The authorities that must have signed them. Shared, because each handshake has them, and a file of them may be long.
+    pub authorities: Arc<[CertificateDer<'static>]>,
     /// Whether a client without a certificate is refused.
     pub required: bool,
 }

@@ -83,7 +83,7 @@ impl Terminator {
 
     fn verifier(&self, clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, Error> {
         let mut roots = RootCertStore::empty();
-        for authority in &clients.authorities {
+        for authority in clients.authorities.iter() {
             roots.add(authority.clone())?;
         }
         let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), self.provider.clone());
@@ -218,6 +218,17 @@ mod tests {
             let refused = shake(&client, server.config());
             assert!(matches!(refused, Err(Error::InvalidCertificate(_))), "{way:?}: {refused:?}");
         }
+    }
+
+    #[test]
+    fn handshakes_share_the_authorities_of_clients() {
+        let (trust, known) = (authority(), authority());
+        let (terminator, _) = terminator(&trust);
+        let rule = rule(&[&known], true);
+        let server = terminator.on(&settings(Some(rule.clone())), None).unwrap();
+        let before = Arc::strong_count(&rule.authorities);
+        let begun: Vec<_> = (0..3).map(|_| server.config()).collect();
+        assert_eq!(Arc::strong_count(&rule.authorities), before + begun.len());
     }
 
     #[test]
