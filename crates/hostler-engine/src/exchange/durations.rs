@@ -1,5 +1,6 @@
 //! How long the requests of a route took, counted by scheme, method and status. Reads no clock.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub struct RequestKind {
     pub scheme: Scheme,
     /// A method of RFC 9110 or PATCH, or else `_OTHER`.
     pub method: &'static str,
-    /// The status that was sent. 0: none.
+    /// The status that was sent. 0: none. A single digit: one that begins with this digit.
     pub status: u16,
 }
 
@@ -44,12 +45,9 @@ pub struct DurationsView {
 #[derive(Debug, Default)]
 pub struct Durations {
     first: Next,
-    /// How many requests [`OTHERS`] counts that are of another kind, by the first digit of their status.
-    of_others: [AtomicU64; 6],
+    /// The requests of further kinds when there are too many, by the first digit of their status: errors must not be hidden among the others.
+    rest: [Next; 6],
 }
-
-/// Counts all that come when there are too many kinds.
-const OTHERS: RequestKind = RequestKind { scheme: Scheme::Http, method: OTHER_METHOD, status: 0 };
 
 /// A list that only grows, so it needs no lock.
 type Next = OnceLock<Box<Series>>;
@@ -74,9 +72,26 @@ impl RequestKind {
         Self { scheme, method: known_method(method).unwrap_or(OTHER_METHOD), status }
     }
 
+    /// Its status as text: empty without one, and `5xx` if only the first digit is known.
+    pub fn status_text(self) -> Cow<'static, str> {
+        match self.status {
+            0 => Cow::Borrowed(""),
+            digit @ 1..=5 => format!("{digit}xx").into(),
+            status => status.to_string().into(),
+        }
+    }
+
     /// The first digit of the status. 0: without a status. Statuses above 599 count as 5.
-    fn class(self) -> usize {
-        usize::from(self.status / 100).min(5)
+    fn class(self) -> u16 {
+        match self.status {
+            digit @ 0..=5 => digit,
+            status => (status / 100).min(5),
+        }
+    }
+
+    /// The kind that counts it if there are too many.
+    fn of_rest(self) -> Self {
+        Self { scheme: Scheme::Http, method: OTHER_METHOD, status: self.class() }
     }
 }
 
@@ -84,53 +99,50 @@ impl Durations {
     /// A request has ended after this time.
     pub fn record(&self, kind: RequestKind, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let (series, is_own) = self.series(kind);
-        if !is_own {
-            self.of_others[kind.class()].fetch_add(1, Ordering::Relaxed);
-        }
+        let series = self.series(kind);
         series.buckets[BOUNDS.partition_point(|bound| *bound < time)].fetch_add(1, Ordering::Relaxed);
         series.sum.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// The series that counts this kind, and whether it counts only this kind. If there are too many kinds, the last series counts all
-    /// further ones.
-    fn series(&self, kind: RequestKind) -> (&Series, bool) {
+    /// The series that counts this kind.
+    fn series(&self, kind: RequestKind) -> &Series {
         let mut next = &self.first;
-        for _ in 1..MOST_KINDS {
+        for _ in 0..MOST_KINDS {
             let series = next.get_or_init(|| Box::new(Series::new(kind)));
             if series.kind == kind {
-                return (series, true);
+                return series;
             }
             next = &series.next;
         }
+        let rest = kind.of_rest();
         // A series of this kind may exist from requests before. A second one would be the same metric twice.
-        let known = self.all().find(|series| series.kind == OTHERS);
-        (known.unwrap_or_else(|| next.get_or_init(|| Box::new(Series::new(OTHERS)))), kind == OTHERS)
+        let known = self.apart().find(|series| series.kind == rest);
+        known.unwrap_or_else(|| {
+            self.rest[usize::from(rest.status)].get_or_init(|| Box::new(Series::new(rest)))
+        })
     }
 
     /// How many requests have ended, by the first digit of the status. 0: without a status. Statuses above 599 count as 5.
     pub fn classes(&self) -> [u64; 6] {
         let mut classes = [0; 6];
-        for series in self.all().filter(|series| series.kind != OTHERS) {
-            classes[series.kind.class()] += series.count();
-        }
-        let of_all_others = self.all().find(|series| series.kind == OTHERS).map_or(0, Series::count);
-        // `record` counts here first, and this reads here last. So requests of other kinds are never taken for requests without a status.
-        let of_others = self.of_others.each_ref().map(|count| count.load(Ordering::Relaxed));
-        classes[OTHERS.class()] += of_all_others.saturating_sub(of_others.iter().sum());
-        for (class, count) in classes.iter_mut().zip(of_others) {
-            *class += count;
+        for series in self.all() {
+            classes[usize::from(series.kind.class())] += series.count();
         }
         classes
     }
 
-    /// The figures of each kind, in the order in which they first came.
+    /// The figures of each kind, in the order in which they first came. Those of the rest are the last ones.
     pub fn view(&self) -> Vec<DurationsView> {
         self.all().map(Series::view).collect()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Series> {
+    /// The kinds that are counted apart.
+    fn apart(&self) -> impl Iterator<Item = &Series> {
         std::iter::successors(self.first.get(), |series| series.next.get()).map(Box::as_ref)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Series> {
+        self.apart().chain(self.rest.iter().filter_map(OnceLock::get).map(Box::as_ref))
     }
 }
 
@@ -191,30 +203,33 @@ mod tests {
     }
 
     #[test]
-    fn kinds_beyond_the_limit_are_counted_together() {
+    fn kinds_beyond_the_limit_are_counted_by_the_first_digit_of_their_status() {
         let durations = Durations::default();
-        for status in 100..300 {
+        for status in (100..300).chain([503, 999, 0]) {
             durations.record(RequestKind { status, ..GET }, Duration::ZERO);
         }
+        let most = MOST_KINDS as u64;
         let views = durations.view();
-        assert_eq!(views.len(), MOST_KINDS);
-        let last = views.last().unwrap();
-        assert_eq!((last.kind.method, last.kind.status), ("_OTHER", 0));
-        assert_eq!(last.buckets[0].1, 200 - (MOST_KINDS as u64 - 1));
-        assert_eq!(durations.classes(), [0, 100, 100, 0, 0, 0]);
+        let rest = views[MOST_KINDS..].iter();
+        let rest: Vec<_> =
+            rest.map(|view| (view.kind.method, view.kind.status_text(), view.buckets[0].1)).collect();
+        let expected = [("", 1), ("1xx", 100 - most), ("2xx", 100), ("5xx", 2)];
+        assert_eq!(rest, expected.map(|(status, count)| (OTHER_METHOD, Cow::Borrowed(status), count)));
+        assert_eq!(durations.classes(), [1, 100, 100, 0, 0, 2]);
     }
 
     #[test]
     fn no_kind_is_there_twice_when_there_are_too_many() {
         let durations = Durations::default();
         let others = RequestKind::new(Scheme::Http, b"PROPFIND", 0);
-        for kind in [others].into_iter().chain((400..500).map(|status| RequestKind { status, ..GET })) {
+        let many = (400..500).map(|status| RequestKind { status, ..GET });
+        for kind in [others].into_iter().chain(many).chain([RequestKind { status: 0, ..GET }]) {
             durations.record(kind, Duration::ZERO);
         }
         let views = durations.view();
-        assert_eq!(views.len(), MOST_KINDS - 1);
+        assert_eq!(views.len(), MOST_KINDS + 1);
         let counted = views.iter().filter(|view| view.kind == others).map(|view| view.buckets[0].1);
-        assert_eq!(counted.collect::<Vec<_>>(), [1 + 100 - (MOST_KINDS as u64 - 2)]);
-        assert_eq!(durations.classes(), [1, 0, 0, 0, 100, 0]);
+        assert_eq!(counted.collect::<Vec<_>>(), [2]);
+        assert_eq!(durations.classes(), [2, 0, 0, 0, 100, 0]);
     }
 }

@@ -69,9 +69,9 @@ fn routes(out: &mut MetricWriter<'_>, status: &Status) -> fmt::Result {
     let all: Vec<_> = configured.chain([("", &status.unrouted)]).chain(registered).collect();
     let durations = all.iter().flat_map(|(route, counters)| {
         counters.durations.iter().map(|view| {
-            let status =
-                if view.kind.status == 0 { Cow::Borrowed("") } else { view.kind.status.to_string().into() };
-            let values = [view.kind.method.into(), status, (*route).into(), view.kind.scheme.as_str().into()];
+            let kind = view.kind;
+            let values: Values<'_, 4> =
+                [kind.method.into(), kind.status_text(), (*route).into(), kind.scheme.as_str().into()];
             (values, (&view.buckets[..], view.sum))
         })
     });
