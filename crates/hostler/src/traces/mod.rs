@@ -23,6 +23,8 @@ pub use counts::TracesView;
 
 /// So many requests wait for the exporter. Further ones are dropped and counted.
 const QUEUE: usize = 1024;
+/// So many of these places are for requests that are sampled. Any client can cause refusals, more than a collector takes.
+const FOR_SAMPLED: usize = QUEUE / 2;
 /// How long the end of the program waits for the collector.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -61,8 +63,14 @@ impl Tracer {
         let is_exported = context.is_sampled
             || exchange.log_facts.refusal.is_some()
             || exchange.timings.started.elapsed() >= self.slow;
-        if is_exported && self.queue.try_send(spans::of(exchange, context)).is_err() {
-            self.counts.note_dropped(1);
+        if !is_exported {
+            return;
+        }
+        let has_room = context.is_sampled || self.queue.capacity() > FOR_SAMPLED;
+        // The place first: spans for which there is none need not be made.
+        match self.queue.try_reserve() {
+            Ok(place) if has_room => place.send(spans::of(exchange, context)),
+            _ => self.counts.note_dropped(1),
         }
     }
 
@@ -76,5 +84,37 @@ impl Tracer {
     /// Counters for the Status.
     pub fn view(&self) -> TracesView {
         self.counts.view()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hostler_engine::exchange::Sweep;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn refusals_leave_room_for_requests_that_are_sampled() {
+        let (queue, mut received) = mpsc::channel(QUEUE);
+        let (end, counts) = (watch::Sender::new(false), Arc::<TraceCounts>::default());
+        let slow = Duration::from_secs(3600);
+        let tracer = Tracer { sample: 0, slow, parent_based: true, queue, end, counts };
+        let ended = |sample, refusal| {
+            let address = ([127, 0, 0, 1], 80).into();
+            let mut exchange = Exchange::new(address, address, Sweep::new().deadline());
+            exchange.trace = Some(Box::new(TraceContext::of(&exchange.head.fields, sample, true)));
+            exchange.log_facts.refusal = refusal;
+            exchange
+        };
+        let (refused, sampled) = (ended(0, Some("bad_head")), ended(1, None));
+        (0..2 * QUEUE).for_each(|_| tracer.settle(&refused));
+        assert_eq!(tracer.view().dropped, (QUEUE + FOR_SAMPLED) as u64);
+        (0..FOR_SAMPLED).for_each(|_| tracer.settle(&sampled));
+        assert_eq!(tracer.view().dropped, (QUEUE + FOR_SAMPLED) as u64, "each has a place");
+        tracer.settle(&sampled);
+        tracer.settle(&ended(0, None));
+        assert_eq!(tracer.view().dropped, (QUEUE + FOR_SAMPLED + 1) as u64);
+        let mut all = Vec::new();
+        assert_eq!(received.recv_many(&mut all, 2 * QUEUE).await, QUEUE);
     }
 }
