@@ -115,6 +115,10 @@ impl Gateway {
         let route = self.undisputed_route(exchange)?.ok_or_else(|| self.unrouted(exchange))?;
         exchange.enter(&route.pattern, &route.counters);
         let answered = self.answer_by(&route, exchange, client, thread).await;
+        if answered.is_ok() && !route.takes_batches() {
+            // The request is not sent again, and the response may go on for long. Only the fallback of a batch still needs the body.
+            exchange.body = Body::None;
+        }
         // Moved, not cloned: threads would contend for the reference count.
         exchange.route = Some(route);
         if let Ok(Answer::Whole(_) | Answer::Streamed(_) | Answer::Tunnel(_)) = &answered {

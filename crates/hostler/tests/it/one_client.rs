@@ -49,23 +49,27 @@ async fn a_body_that_arrives_too_slowly_is_refused() {
 #[tokio::test]
 async fn a_body_is_not_held_while_the_answer_goes_on() {
     const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n";
+    const LINES: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n";
     let app = upstream()
-        .script(|seen| match seen.target() == "/events" {
-            true => [text(EVENTS), vec![Step::Hold]].concat(),
-            false => ok(vec![b'x'; 4 << 20]),
+        .script(|seen| match seen.target().as_str() {
+            "/events" => [text(EVENTS), vec![Step::Hold]].concat(),
+            "/lines" => [text(LINES), vec![Step::Hold]].concat(),
+            _ => ok(vec![b'x'; 4 << 20]),
         })
         .start()
         .await;
     let site = in_front_of(&app, "server.answer_buffer = '8 MiB'\nserver.body_memory = '10 KiB'").await;
-    for (path, bytes) in [("/events", 100_000), ("/large", 100_000), ("/events", 9000), ("/large", 9000)] {
-        let mut client = client_with_window(4096, site.address()).await;
-        client.send(request(&format!("POST {path}"), "", &vec![b'x'; bytes])).await;
-        client.next_head().await.expect("an answer");
-        eventually("nothing of the request to be held", async || {
-            let held = used(&site, "request_memory").await.0 + used(&site, "spool").await.0;
-            (held == 0).then_some(())
-        })
-        .await;
+    for path in ["/events", "/lines", "/large"] {
+        for bytes in [100_000, 9000] {
+            let mut client = client_with_window(4096, site.address()).await;
+            client.send(request(&format!("POST {path}"), "", &vec![b'x'; bytes])).await;
+            client.next_head().await.expect("an answer");
+            eventually("nothing of the request to be held", async || {
+                let held = used(&site, "request_memory").await.0 + used(&site, "spool").await.0;
+                (held == 0).then_some(())
+            })
+            .await;
+        }
     }
 }
 
