@@ -20,6 +20,9 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// The most streams of a connection: so many stream windows fit into the window of the connection. With one more, responses that their
 /// clients do not read could fill that window, and the additional stream would wait for room without an end.
 const MOST_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
+/// How many bytes of one body the `h2` crate may hold that it has not sent. By default it holds 400 KiB, which no budget counts: a member with
+/// wide windows over a slow network would make it do so for each upload.
+pub(super) const SEND_BUFFER: usize = 128 << 10;
 /// A body up to this size is sent at once, if the member's window of the connection has room for it. That window is at least 64 KiB while
 /// nothing in it is unread.
 pub(super) const AT_ONCE: usize = 16 << 10;
@@ -289,6 +292,7 @@ async fn handshake(
     let shaking = client::Builder::new()
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(most_head)
         .data_frame_budget(DATA_FRAME_BUDGET)
         .max_concurrent_reset_streams(REMEMBERED_RESETS)

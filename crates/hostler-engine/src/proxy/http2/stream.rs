@@ -340,3 +340,56 @@ impl MemberStream {
 fn framed(data: Bytes, length: BodyLength) -> Result<Bytes, CallError> {
     if length == BodyLength::Known(0) && !data.is_empty() { Err(CallError::Unframed) } else { Ok(data) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::super::connection::{BodyNeed, Http2Connections, SEND_BUFFER};
+    use super::*;
+    use crate::proxy::tests::{
+        Dialled, MemberSide, SimulatedMember, WireSettings, listen, simulated_address, wire,
+    };
+    use crate::proxy::{Connector, MemberProtocol};
+
+    /// A member whose windows have 16 MiB, and that reads nothing.
+    #[derive(Default)]
+    struct ReadsNothing(Mutex<Vec<MemberSide>>);
+
+    impl SimulatedMember for ReadsNothing {
+        fn dial(self: Arc<Self>) -> Dialled {
+            let (stream, member) =
+                wire(WireSettings { capacity: 10_000, seed: 1, discarded: Arc::new(|_| {}) });
+            // SETTINGS with the window of streams, and WINDOW_UPDATE for the connection.
+            member.write_at_once(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0]);
+            member.write_at_once(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+            self.0.lock().unwrap().push(member);
+            Dialled::Accepted(stream, Duration::ZERO)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn little_of_a_body_waits_for_a_member_that_reads_nothing_however_wide_its_windows_are() {
+        let member = Arc::new(ReadsNothing::default());
+        listen(vec![member.clone() as Arc<dyn SimulatedMember>]);
+        let connector = Connector { protocol: MemberProtocol::Http2, ..simulated_address(0).into() };
+        let (all, limits, time_limit) =
+            (Http2Connections::new(None), Limits::default(), Duration::from_secs(30));
+        let Ok(permit) = all.permit(&connector, &limits, time_limit, BodyNeed::AsRead).await else {
+            panic!("the member is there")
+        };
+        let request = Request::post("http://a.test/").body(()).unwrap();
+        let mut stream = MemberStream::begin(permit, request, true).unwrap();
+        stream.outbox().resize(1 << 20, 7);
+        // The clock moves when all tasks wait.
+        let sent = timeout(Duration::from_secs(1), poll_fn(|cx| stream.poll_send(cx))).await;
+        assert!(sent.is_err() && stream.has_unsent(), "the rest waits here");
+        // The connection has a frame of it and a buffer besides.
+        let taken = stream.written();
+        assert!((SEND_BUFFER..SEND_BUFFER + 64 * 1024).contains(&taken), "{taken}");
+    }
+}
