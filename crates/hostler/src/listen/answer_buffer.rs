@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_engine::exchange::{Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
+use hostler_engine::exchange::{
+    Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, Sweep, TransferRate,
+};
 
 use super::settings::SendLimits;
 use super::spill::Spill;
@@ -49,6 +51,8 @@ pub(super) struct AnswerBuffer {
     step: Duration,
     /// When the memory became full, and how many bytes were taken by then.
     full_since: Option<(u64, u64)>,
+    /// When to look for memory again. None before the first look.
+    next_look: Option<Deadline>,
 }
 
 /// Where the next bytes may go, and how many.
@@ -113,6 +117,7 @@ impl AnswerBuffer {
             mark: progress.own,
             step: Duration::ZERO,
             full_since: None,
+            next_look: None,
         })
     }
 
@@ -249,6 +254,11 @@ impl AnswerBuffer {
         }
         // The minimum is always available, except for what other answers of the connection use of it.
         if self.memory.resize(PIECE as u64) { PIECE } else { LEAST }
+    }
+
+    /// Lets the task look again whether there is memory. While nothing waits for the client, no event would tell it.
+    pub fn look_for_memory(&mut self, cx: &mut Context<'_>, sweep: &Sweep) {
+        look_again(self.next_look.get_or_insert_with(|| sweep.deadline()), cx);
     }
 
     /// Notes that the client has taken all waiting bytes.

@@ -334,3 +334,39 @@ async fn a_large_response_that_waits_leaves_a_part_of_the_window_to_a_small_one(
     };
     assert_eq!(small.payload, b"ok");
 }
+
+#[tokio::test]
+async fn an_event_stream_without_memory_goes_on_when_another_response_has_left_some() {
+    const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    const PAGE: &str = "HTTP/1.1 200 OK\r\nX-Accel-Buffering: no\r\nContent-Length: 60000\r\n\r\n";
+    let member = Member::start().await;
+    let site = in_front(&member, "server.answer_memory = 0").await;
+    let waits = async |expected: bool| {
+        eventually(format!("that bytes wait: {expected}"), async || {
+            let used = site.status().await["answer_memory"]["used"].as_u64()?;
+            ((used > 0) == expected).then_some(())
+        })
+        .await;
+    };
+    let mut client = frame_client(site.address()).await;
+    // No stream has a window at first.
+    client.send(&[Frame::new(Frame::SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0]), request(1, "/events")]).await;
+    let mut events = member.accept().await;
+    events.send(format!("{EVENTS}data: 1\n\n")).await;
+    waits(true).await;
+    client.send(&[Frame::new(Frame::WINDOW_UPDATE, 0, 1, [0, 0, 1, 0])]).await;
+    assert_eq!(client.next_of(Frame::DATA).await.payload, b"data: 1\n\n");
+    waits(false).await;
+    // Streams of a connection share the memory that it has in any case.
+    client.send(&[request(3, "/page")]).await;
+    let mut page = member.accept().await;
+    page.send(format!("{PAGE}{}", "x".repeat(60_000))).await;
+    waits(true).await;
+    events.send("data: 2\n\n").await;
+    // When this one is answered, the event has been there for a while.
+    client.send(&[request(5, "/empty")]).await;
+    member.accept().await.send("HTTP/1.1 204 No Content\r\n\r\n").await;
+    while client.next_of(Frame::HEADERS).await.stream != 5 {}
+    client.send(&[Frame::new(Frame::RST_STREAM, 0, 3, [0, 0, 0, 8])]).await;
+    assert_eq!(client.next_of(Frame::DATA).await.payload, b"data: 2\n\n");
+}
