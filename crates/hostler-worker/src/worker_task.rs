@@ -1,6 +1,7 @@
 //! Runs one worker: carries out what its lifecycle decides and reports events to the lifecycle. Decides nothing itself.
 
 mod act;
+mod app_end;
 mod cpus;
 mod development;
 mod hear;
@@ -15,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::leaving::Leaving;
 use super::lifecycle::{LifecycleEvent, LifecycleState};
+use super::news::WorkerNews;
 use super::process::Exit;
 use super::running::RunningProcess;
 pub(super) use state::{WorkerSpec, WorkerTask};
@@ -43,8 +45,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Some(LifecycleEvent::Tick),
                 () = self.leaving.ended() => Some(LifecycleEvent::Finished),
                 Ok(()) = self.settings.changed() => self.adopt_settings(),
-                Some((generation, news)) = self.news_receiver.recv() => {
-                    if generation == self.status.generation { self.hear(news) } else { None }
+                Some((generation, news)) = self.news_receiver.recv() => match news {
+                    _ if generation != self.status.generation => None,
+                    WorkerNews::Gone { pid } => self.app_ends(pid).await,
+                    news => self.hear(news),
                 }
             };
             if let Some(event) = event {

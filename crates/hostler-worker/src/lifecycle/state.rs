@@ -153,7 +153,8 @@ impl Lifecycle {
         if let LifecycleState::Warming { until } = self.state { Some(until) } else { None }
     }
 
-    pub(super) fn is_alive(&self) -> bool {
+    /// It has a process that is neither told to stop nor killed.
+    pub fn is_alive(&self) -> bool {
         matches!(
             self.state,
             LifecycleState::Booting { .. }

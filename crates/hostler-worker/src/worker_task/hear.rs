@@ -175,7 +175,6 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 self.log.warn(text);
                 owner.and_then(|_| self.moved(RunningProcess::accepts))
             }
-            WorkerNews::Gone { pid } => running.is_gone(pid).then_some(LifecycleEvent::Orphaned),
             WorkerNews::Unhealthy(answer) => {
                 running.health = Some(answer);
                 None
@@ -204,7 +203,8 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             }
             WorkerNews::HasWaited { nth } => self.claim_has_waited(nth),
             WorkerNews::Inspected { stands_still } => self.inspected(stands_still),
-            WorkerNews::Turn(_) => None,
+            // Both are taken before.
+            WorkerNews::Turn(_) | WorkerNews::Gone { .. } => None,
         }
     }
 

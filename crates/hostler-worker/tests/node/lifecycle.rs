@@ -79,6 +79,20 @@ async fn an_app_that_dies_behind_a_shell_which_holds_its_descriptors_is_replaced
 }
 
 #[tokio::test]
+async fn a_program_that_ends_soon_after_its_app_tells_how_the_app_has_ended() {
+    // On a busy machine npm takes as long.
+    let command = ["sh", "-c", "node app.js; sleep 0.1; exit 3"];
+    let test_pool = test_pool(PLAIN).command(command).started().await;
+    let app: u32 = test_pool.get("/").await.parse().unwrap();
+    signal(app, Signal::KILL);
+    eventually("replaced", || test_pool.worker().generation == 2).await;
+    assert_eq!(test_pool.worker().last_exit.as_deref(), Some("exit code 3"));
+    test_pool.assert_logged(&format!("web 1: died (pid {app}): exit code 3; restarts at once"));
+    test_pool.is_ready().await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_crash_loop_backs_off_and_says_why() {
     let test_pool = test_pool("console.error('no database'); process.exit(3)").start();
     eventually("a rest", || {
