@@ -1,6 +1,7 @@
 //! The state of one worker's life. Decides nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -119,6 +120,11 @@ impl Lifecycle {
     /// Sets new settings. A running deadline stays as it is.
     pub fn adopt(&mut self, settings: Arc<WorkerSettings>) {
         self.settings = settings;
+    }
+
+    /// For so long it was ready without its app.
+    pub fn has_served_less(&mut self, time: Duration) {
+        self.ready_since = self.ready_since.map(|since| since + time);
     }
 
     /// Crashes in a row.

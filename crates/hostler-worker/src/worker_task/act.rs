@@ -278,11 +278,16 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             let complaint = running.complaint(why, &self.settings_of_life());
             let (pid, tail) = (running.app_pid(), running.tail.lines());
             self.log.event(WorkerEvent::Killed { pid, why: complaint.clone(), tail });
-            if why == KillReason::StartTimeout {
+            let does_not_start = match why {
+                KillReason::StartTimeout => true,
+                KillReason::Orphaned => !self.has_proved_itself(),
+                KillReason::StopTimeout | KillReason::Hung | KillReason::Ordered => false,
+            };
+            if does_not_start {
                 let code = failed_boot::exit_code(None, None);
                 self.boot_failed(complaint.clone(), code, &running.tail, running.obstacle());
             }
-            let line = running.tail.most_useful_line().filter(|_| why == KillReason::StartTimeout);
+            let line = running.tail.most_useful_line().filter(|_| does_not_start);
             let line = line.map_or(String::new(), |line| format!("; it printed last: {line}"));
             self.status.last_error = Some(format!("{complaint}{line}"));
         } else {

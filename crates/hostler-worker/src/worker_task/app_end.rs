@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::state::WorkerTask;
 use crate::lifecycle::{LifecycleEvent, LifecycleState};
@@ -23,7 +23,12 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
             // So that a spare can join the pool at once.
             self.report(WorkerReport::Left);
         }
+        let gone = Instant::now();
         let end = timeout(STARTER_ENDS, self.running.as_mut()?.ended(false)).await;
+        // Without its app the worker did not serve, so this time does not show that the app works.
+        let waited = gone.elapsed();
+        self.life.has_served_less(waited);
+        self.status.ready_at = self.status.ready_at.map(|at| at + waited);
         match end {
             Ok(exit) => Some(self.handle_exit(exit).await),
             Err(_) => Some(LifecycleEvent::Orphaned),

@@ -15,15 +15,20 @@ const NO_INSPECTOR: &str = "the inspector does not open: only a Node app with bi
 impl<E: Send + Sync + 'static> WorkerTask<E> {
     /// The process has ended by itself. Notes whether it has worked, or why it has not.
     pub(super) fn note_end(&mut self, exit: Exit, how: &str, running: &RunningProcess) {
-        let is_settled = self.status.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER);
-        self.status.has_worked |= self.served || is_settled;
+        let has_worked = self.has_proved_itself();
+        self.status.has_worked |= has_worked;
         let when = match self.life.state() {
             LifecycleState::Booting { .. } | LifecycleState::Warming { .. } => "before it was ready",
-            LifecycleState::Ready if !self.served && !is_settled => "as soon as it was ready",
+            LifecycleState::Ready if !has_worked => "as soon as it was ready",
             _ => return,
         };
         let how = format!("{how} {when}");
         self.boot_failed(how, exit.code(), &running.tail, running.obstacle());
+    }
+
+    /// Its process has had a request, or has been ready for a while.
+    pub(super) fn has_proved_itself(&self) -> bool {
+        self.served || self.status.ready_at.is_some_and(|at| at.elapsed() >= SETTLED_AFTER)
     }
 
     /// `obstacle`: the server of the app that Hostler does not use. The sibling of such a worker dies because the port is taken.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use hostler_worker::{
-    InspectionEvent, InspectionKind, Rotation, SettingsChange, WorkerSettings, WorkerState,
+    FailedBoot, InspectionEvent, InspectionKind, Rotation, SettingsChange, WorkerSettings, WorkerState,
 };
 use rustix::process::Signal;
+use tokio::time::timeout;
 
 use super::support::*;
 
@@ -89,6 +90,21 @@ async fn a_program_that_ends_soon_after_its_app_tells_how_the_app_has_ended() {
     assert_eq!(test_pool.worker().last_exit.as_deref(), Some("exit code 3"));
     test_pool.assert_logged(&format!("web 1: died (pid {app}): exit code 3; restarts at once"));
     test_pool.is_ready().await;
+    test_pool.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_that_dies_behind_a_shell_as_soon_as_it_listens_does_not_start() {
+    // Not before Hostler knows that it listens.
+    let app = format!(
+        "{PLAIN} const end = () => {{ console.error('no database'); process.exit(1); }};
+        setImmediate(() => setImmediate(() => setTimeout(end, 20)));"
+    );
+    let test_pool = test_pool(&app).command(["sh", "-c", "node app.js; sleep 600"]).start();
+    let never_ready = timeout(TIME_LIMIT, test_pool.workers.never_ready(3)).await.expect("it is given up");
+    let FailedBoot { how, error, .. } = &*never_ready.last;
+    assert!(how.contains("is gone, but the process that started it"), "{how}");
+    assert_eq!(error.as_deref(), Some("no database"));
     test_pool.stop().await;
 }
 
