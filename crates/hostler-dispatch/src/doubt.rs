@@ -6,17 +6,9 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 use super::claim::MemberId;
-use super::eject::{MOST_FORGIVEN, SUSPENSE};
+use super::eject::{HangUps, MOST_FORGIVEN, SUSPENSE};
 use super::member::{Grant, Member, MemberState};
 use super::roster::Roster;
-
-/// How often in a row a member has ended requests without an answer. Those that it ends together count once.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HangUps {
-    pub count: u32,
-    /// When the last one was counted that left the member its requests.
-    last: Option<Instant>,
-}
 
 impl<E> Roster<E> {
     /// The member could not be reached. Returns the end of its ejection if this failure is new. A slot granted before the

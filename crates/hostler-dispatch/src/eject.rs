@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// How long a member gets no requests after it ended one without an answer, if it may be about to die.
 ///
 /// If the member has died, its supervisor notices within this time, while its socket may still accept connections. If the member lives, the
@@ -13,6 +15,14 @@ pub(super) const SUSPENSE: Duration = Duration::from_millis(50);
 /// probably lives. A member that ends all requests at once, such as a process without free file descriptors, is always free. Without this
 /// limit it would take most requests from the members that respond.
 pub(super) const MOST_FORGIVEN: u32 = 16;
+
+/// How often in a row a member has ended requests without an answer. Those that it ends together count once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HangUps {
+    pub count: u32,
+    /// When the last one was counted that left the member its requests.
+    pub last: Option<Instant>,
+}
 
 /// Back-off for members that could not be reached. It doubles with each failure in a row and has a random part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
 use super::cpu::CpuAccount;
-use super::doubt::HangUps;
+use super::eject::HangUps;
 use super::end_order::{Beside, EndOrder};
 use super::event_loop::LoopState;
 use super::fair::Charge;

@@ -9,7 +9,7 @@ use hostler_coding::Coding;
 use hostler_config::{StaticFiles, names_a_file};
 use rustix::io::Errno;
 
-use super::open::{Blocking, Folder, OpenError, Opened};
+use super::open::{Blocking, Folder, NotOpened, Opened};
 use super::request::FileRequest;
 use super::served::NotServed;
 use super::shared::FileHandle;
@@ -171,10 +171,10 @@ fn look(folder: &Folder<'_>, path: &Path) -> Result<Opened, Miss> {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied, WouldBlock};
     let error = match folder.open(path) {
         Ok(opened) => return Ok(opened),
-        Err(OpenError::Folder(error)) if error.kind() != WouldBlock => {
+        Err(NotOpened::Folder(error)) if error.kind() != WouldBlock => {
             return Err(Miss::NotServed(NotServed::Unreadable(error)));
         }
-        Err(OpenError::Folder(error) | OpenError::Below(error)) => error,
+        Err(NotOpened::Folder(error) | NotOpened::Below(error)) => error,
     };
     let known = |why: &dyn std::fmt::Display| nothing(Some(format!("{}: {why}", path.display())));
     Err(match (error.kind(), Errno::from_io_error(&error)) {

@@ -22,16 +22,16 @@ const MOST_IDLE: u8 = 3;
 const MOST: usize = 512;
 
 /// The room of this process, which all routes share.
-static ROOM: LazyLock<Arc<Room>> = LazyLock::new(Arc::default);
+static ROOM: LazyLock<Arc<DescriptorRoom>> = LazyLock::new(Arc::default);
 
 /// How many files are kept, and how many may be.
 #[derive(Debug)]
-struct Room {
+struct DescriptorRoom {
     taken: AtomicUsize,
     most: AtomicUsize,
 }
 
-impl Default for Room {
+impl Default for DescriptorRoom {
     fn default() -> Self {
         Self { taken: AtomicUsize::new(0), most: AtomicUsize::new(MOST) }
     }
@@ -44,13 +44,13 @@ pub(super) fn limit_by(most_open: usize) {
 
 /// The files of one folder that were asked for lately. Each was opened without a wait for the disk, so it is on a local file system.
 #[derive(Debug)]
-pub(super) struct KeptFiles {
-    now: Mutex<Kept>,
-    room: Arc<Room>,
+pub(super) struct FilesKeptOpen {
+    now: Mutex<FilesByPath>,
+    room: Arc<DescriptorRoom>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct FilesByPath {
     /// By the path below the folder.
     files: HashMap<PathBuf, Arc<KeptFile>>,
     /// A task closes files that no request asks for.
@@ -65,17 +65,17 @@ struct KeptFile {
     whole: PathBuf,
     /// How often the sweep has seen it since the last request.
     idle: AtomicU8,
-    room: Arc<Room>,
+    room: Arc<DescriptorRoom>,
 }
 
-impl Default for KeptFiles {
+impl Default for FilesKeptOpen {
     fn default() -> Self {
         Self::within(&ROOM)
     }
 }
 
-impl KeptFiles {
-    fn within(room: &Arc<Room>) -> Self {
+impl FilesKeptOpen {
+    fn within(room: &Arc<DescriptorRoom>) -> Self {
         Self { now: Mutex::default(), room: room.clone() }
     }
 
@@ -145,7 +145,7 @@ impl KeptFiles {
         is_empty
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, FilesByPath> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,7 +157,7 @@ impl Drop for KeptFile {
 }
 
 /// Runs until no file is kept.
-async fn sweep(kept: Weak<KeptFiles>) {
+async fn sweep(kept: Weak<FilesKeptOpen>) {
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick comes at once.
@@ -190,7 +190,7 @@ mod tests {
 
     struct Site {
         folder: tempfile::TempDir,
-        kept: Arc<KeptFiles>,
+        kept: Arc<FilesKeptOpen>,
     }
 
     impl Site {
@@ -270,8 +270,8 @@ mod tests {
     #[tokio::test]
     async fn only_so_many_files_are_kept() {
         let site = Site::with("page");
-        let room = Arc::new(Room { most: AtomicUsize::new(1), ..Room::default() });
-        let other = Site { kept: Arc::new(KeptFiles::within(&room)), folder: site.folder };
+        let room = Arc::new(DescriptorRoom { most: AtomicUsize::new(1), ..DescriptorRoom::default() });
+        let other = Site { kept: Arc::new(FilesKeptOpen::within(&room)), folder: site.folder };
         let (file, folder) = (Arc::new(File::open(other.at("page")).unwrap()), other.folder.path());
         let about = file.metadata().unwrap();
         for name in ["page", "second"] {

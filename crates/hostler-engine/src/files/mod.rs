@@ -25,7 +25,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use self::choose::Miss;
 use self::conditions::Conditions;
 use self::disk::on_blocking_thread;
-use self::kept::KeptFiles;
+use self::kept::FilesKeptOpen;
 use self::open::Blocking;
 use self::place::{PlaceError, ends_in_slash, place};
 use self::request::FileRequest;
@@ -44,7 +44,7 @@ pub struct Files {
     pub takes_below: bool,
     /// What is no file goes to an app.
     pub is_before_app: bool,
-    kept: Arc<KeptFiles>,
+    kept: Arc<FilesKeptOpen>,
 }
 
 impl Files {

@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use super::kept::KeptFiles;
+use super::kept::FilesKeptOpen;
 use super::system::{FOLDER, folder_at_hand, open_below, open_below_at_hand};
 
 pub(super) enum Opened {
@@ -20,17 +20,17 @@ pub(super) enum Opened {
 
 /// Why a path could not be opened.
 #[derive(Debug)]
-pub(super) enum OpenError {
+pub(super) enum NotOpened {
     /// The folder that is served could not be opened.
     Folder(io::Error),
     /// The path below it could not.
     Below(io::Error),
 }
 
-impl From<OpenError> for io::Error {
-    fn from(error: OpenError) -> Self {
+impl From<NotOpened> for io::Error {
+    fn from(error: NotOpened) -> Self {
         match error {
-            OpenError::Folder(error) | OpenError::Below(error) => error,
+            NotOpened::Folder(error) | NotOpened::Below(error) => error,
         }
     }
 }
@@ -50,7 +50,7 @@ pub(super) struct Folder<'a> {
     /// Opened by its path for each request that needs it: a deployment may have replaced it.
     fd: OnceCell<OwnedFd>,
     blocking: Blocking,
-    kept: Option<&'a Arc<KeptFiles>>,
+    kept: Option<&'a Arc<FilesKeptOpen>>,
 }
 
 impl<'a> Folder<'a> {
@@ -59,22 +59,22 @@ impl<'a> Folder<'a> {
     }
 
     /// Files that are opened without a wait stay open for the next requests.
-    pub fn keeping(self, kept: &'a Arc<KeptFiles>) -> Self {
+    pub fn keeping(self, kept: &'a Arc<FilesKeptOpen>) -> Self {
         let keeps = self.blocking == Blocking::None;
         Self { kept: keeps.then_some(kept), ..self }
     }
 
     /// Opens a path below the folder.
-    pub fn open(&self, path: &Path) -> Result<Opened, OpenError> {
+    pub fn open(&self, path: &Path) -> Result<Opened, NotOpened> {
         if let Some((file, about)) = self.kept.and_then(|kept| kept.find(path)) {
             return Ok(Opened::File(file, about));
         }
-        let folder = self.fd().map_err(OpenError::Folder)?;
+        let folder = self.fd().map_err(NotOpened::Folder)?;
         // It was just opened as a folder.
         if path.as_os_str().is_empty() {
             return Ok(Opened::Folder);
         }
-        let opened = self.open_below(folder, path).map_err(OpenError::Below)?;
+        let opened = self.open_below(folder, path).map_err(NotOpened::Below)?;
         if let (Some(kept), Opened::File(file, about)) = (self.kept, &opened) {
             kept.keep(self.path, path, file, about);
         }

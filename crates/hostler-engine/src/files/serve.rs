@@ -13,7 +13,7 @@ use hostler_wire::{ResponseHead, content_range};
 use super::body::{FileBody, at_hand};
 use super::choose::{Chosen, FileRole, Miss, choose, own_coding};
 use super::conditions::{ConditionOutcome, FileValidators};
-use super::kept::KeptFiles;
+use super::kept::FilesKeptOpen;
 use super::open::{Blocking, Folder};
 use super::request::FileRequest;
 use super::served::{NotServed, ServedFile};
@@ -34,7 +34,7 @@ pub(super) enum FileLookup {
 /// Answers a request. It blocks only if it may.
 pub(super) fn serve(
     settings: &StaticFiles,
-    kept: &Arc<KeptFiles>,
+    kept: &Arc<FilesKeptOpen>,
     asked: &FileRequest,
     blocking: Blocking,
 ) -> Result<FileLookup, Miss> {

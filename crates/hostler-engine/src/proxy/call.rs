@@ -210,10 +210,8 @@ impl Call {
         }
         if let Link::Http2(stream) = &self.link {
             match stream.what_fault() {
-                Some(Fault::Unprocessed | Fault::NeedsHttp1) => {
-                    return Failure::Unprocessed(error.to_string());
-                }
                 Some(Fault::Malformed) => return Failure::BadAnswer(error),
+                Some(_) => return Failure::Unprocessed(error.to_string()),
                 None => {}
             }
         }
@@ -237,6 +235,14 @@ impl Call {
         exchange.timings.worker_time = Some(worker_time);
         self.reached();
         self.lease.meter.record_worker_time(self.thread, worker_time);
+    }
+
+    /// The member has answered, so it works.
+    pub(super) fn reached(&self) {
+        self.lease.note_answered(self.link.http1());
+        if self.lease.reached() {
+            self.lease.tell("answers again");
+        }
     }
 
     /// The response is late: `CallBox::head` has returned before the head came.

@@ -233,16 +233,6 @@ impl Call {
         (may_pause || !self.awaits_body()).then(|| self.link.written())
     }
 
-    /// The member has answered, so it works.
-    pub(super) fn reached(&self) {
-        if let Link::Http1(connection) = &self.link {
-            self.lease.note_answered(connection);
-        }
-        if self.lease.reached() {
-            self.lease.tell("answers again");
-        }
-    }
-
     /// Counts a request that the member has not answered in time.
     pub(super) fn strike(&self) {
         if let Some(out) = self.lease.strike() {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::checked::{self, Checked};
 use super::connector::{Connector, MemberProtocol};
 use super::http2::Http2Connections;
-use super::keeping::Keeping;
+use super::keeping::ConnectionKeeping;
 use super::meter::Meter;
 use crate::exchange::Instance;
 use crate::journal::{Journal, Level};
@@ -67,7 +67,7 @@ pub struct Endpoint {
     /// The log has said that it requires HTTP/1.1 for some requests.
     told_http1: AtomicBool,
     /// Whether it keeps its connections open. Has no effect on workers with the preload.
-    keeping: Keeping,
+    keeping: ConnectionKeeping,
     /// One list per data-plane thread: a connection stays with the thread that opened it.
     idle: Box<[IdleOfThread]>,
     /// Shared HTTP/2 connections, one list per thread. Empty if the member speaks only HTTP/1.1.
@@ -126,7 +126,7 @@ impl Endpoint {
             ours,
             closes_idle: AtomicBool::new(false),
             told_http1: AtomicBool::new(false),
-            keeping: Keeping::default(),
+            keeping: ConnectionKeeping::default(),
             idle,
             http2_connections,
         }
@@ -181,9 +181,9 @@ impl Endpoint {
         }
     }
 
-    /// A response has begun to come over this connection.
-    pub(super) fn note_answered(&self, connection: &MemberConnection) {
-        if connection.answers() > 1 {
+    /// A response has begun to come. `connection`: over which one in HTTP/1.1.
+    pub(super) fn note_answered(&self, connection: Option<&MemberConnection>) {
+        if connection.is_some_and(|connection| connection.answers() > 1) {
             self.keeping.note_kept();
         }
     }

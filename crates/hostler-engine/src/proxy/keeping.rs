@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the connections of one member have shown. Read by each request, and written only when it changes.
 #[derive(Default)]
-pub(super) struct Keeping(AtomicBool);
+pub(super) struct ConnectionKeeping(AtomicBool);
 
-impl Keeping {
+impl ConnectionKeeping {
     /// Whether the member seems to close each connection after its first response.
     pub fn closes_each(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -26,6 +26,10 @@ macro_rules! either {
 }
 
 impl Link {
+    pub fn http1(&self) -> Option<&MemberConnection> {
+        if let Self::Http1(connection) = self { Some(connection) } else { None }
+    }
+
     /// The next part of the request. Append only after [`poll_send`](Self::poll_send) was ready, so that it stays bounded.
     pub fn outbox(&mut self) -> &mut Vec<u8> {
         either!(self, link => link.outbox())

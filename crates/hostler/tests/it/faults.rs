@@ -273,19 +273,6 @@ async fn a_get_whose_member_dies_goes_to_another_and_a_post_does_not() {
 }
 
 #[tokio::test]
-async fn a_get_that_one_member_ends_goes_to_the_other_although_that_one_was_used_longer_ago() {
-    let ending = upstream().does(vec![Step::Close]).start().await;
-    let healthy = upstream().start().await;
-    // In one of these orders it is asked first.
-    for [first, second] in [[&ending, &healthy], [&healthy, &ending]] {
-        let site = site("").with("app", first).with("app", second).start().await;
-        site.get("/").await.assert_ok("ok");
-        assert!(site.access("/").await["attempts"].as_u64().unwrap() <= 2);
-    }
-    assert!(!ending.requests().is_empty());
-}
-
-#[tokio::test]
 async fn a_request_that_kills_every_member_is_sent_a_limited_number_of_times() {
     let app = upstream().does(vec![Step::Close]).start().await;
     let site = in_front_of(&app, "").await;

@@ -263,3 +263,16 @@ async fn health_checks_use_the_members_tls_and_protocol() {
     }
     assert_eq!(plain.access_lines().first().map(|line| line["protocol"].clone()), Some("HTTP/2".into()));
 }
+
+#[tokio::test]
+async fn a_get_that_one_member_ends_goes_to_the_other_although_that_one_was_used_longer_ago() {
+    let ending = upstream().does(vec![Step::Close]).start().await;
+    let healthy = upstream().start().await;
+    // In one of these orders it is asked first.
+    for [first, second] in [[&ending, &healthy], [&healthy, &ending]] {
+        let site = site("").with("app", first).with("app", second).start().await;
+        site.get("/").await.assert_ok("ok");
+        assert!(site.access("/").await["attempts"].as_u64().unwrap() <= 2);
+    }
+    assert!(!ending.requests().is_empty());
+}
