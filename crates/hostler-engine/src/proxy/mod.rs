@@ -67,7 +67,7 @@ pub use meter::{Meter, Spread, Times};
 pub use names::NameAddresses;
 #[cfg(test)]
 pub use request::write_head;
-pub use request::{MOVED, goes_on, writes};
+pub use request::{MOVED, goes_on, tells_certificate, writes};
 pub use second_try::{FirstHead, SecondTry};
 pub use tunnel::{ClientEnd, Ended, MemberEnd, Tunnel};
 

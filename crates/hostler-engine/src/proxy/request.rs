@@ -256,6 +256,23 @@ fn has_trusted_prefix(name: &[u8]) -> bool {
     }
 }
 
+/// Whether a proxy tells of the client's certificate in a field with this name: RFC 9440, and the names that other proxies use.
+pub fn tells_certificate(name: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 10] = [
+        b"client-cert",
+        b"ssl-client-",
+        b"x-amzn-mtls-",
+        b"x-arr-clientcert",
+        b"x-client-cert",
+        b"x-client-dn",
+        b"x-client-subject",
+        b"x-client-verify",
+        b"x-forwarded-client-cert",
+        b"x-ssl-client-",
+    ];
+    BEGINNINGS.iter().any(|beginning| starts_with(name, beginning))
+}
+
 /// Hostler and Node treat `X_Real_IP` and `X-Real-IP` as two names. CGI-like interfaces (WSGI, Rack, PHP) treat them as one, so the first
 /// could replace ours. The same holds for fields that the route writes. No proxy needs such a name, and many pass on their clients'
 /// underscores, so it is removed even from trusted proxies.

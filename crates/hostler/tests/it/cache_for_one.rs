@@ -52,6 +52,29 @@ async fn without_a_date_of_change_a_date_of_the_client_is_no_condition() {
     asked(&site, "GET", "/", late).await.assert_ok("hello");
 }
 
+#[tokio::test]
+async fn with_collapse_a_client_shares_no_answer_with_one_that_has_another_certificate() {
+    let app = upstream().script(|seen| [vec![Step::Hold], ok(seen.field("client-cert").unwrap())].concat());
+    let app = app.start().await;
+    let route = "[[routes]]\nmatch = '*'\npool = 'app'\ncollapse = true\n";
+    let config = format!("server.trusted_proxies = ['127.0.0.1']\npools.app.concurrency = 2\n{route}");
+    let site = site(&config).with("app", &app).start().await;
+    let certificates = [":YQ==:", ":Yg==:"];
+    let mut clients = Vec::new();
+    for certificate in certificates {
+        let mut client = site.connect().await;
+        client
+            .send(format!("GET /me HTTP/1.1\r\nHost: site.test\r\nClient-Cert: {certificate}\r\n\r\n"))
+            .await;
+        clients.push(client);
+    }
+    app.has_seen(2).await;
+    app.release_all();
+    for (mut client, certificate) in clients.into_iter().zip(certificates) {
+        client.answer().await.assert_ok(certificate);
+    }
+}
+
 /// A member that answers a range with its first two bytes, and `If-None-Match` with a 304.
 fn film(fields: &'static str) -> impl Fn(&Seen) -> Vec<Step> {
     let whole = answer(fields, &"x".repeat(FILM));

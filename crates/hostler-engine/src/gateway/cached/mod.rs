@@ -294,24 +294,21 @@ mod tests {
 
     use super::*;
     use crate::cache::{IncomingAnswer, IncomingBody, SharedCache, StorageKey};
-    use crate::exchange::NoClient;
+    use crate::exchange::{Edit, NoClient};
     use crate::gateway::tests::{exchange, journal, seconds, target};
+
+    fn caching(collapses: bool) -> Arc<Caching> {
+        let shared_cache = Arc::new(SharedCache::new(1 << 20, 1 << 16, journal()));
+        let (rules, query) = (CachingRules::default(), Query::AsSent);
+        let told = false.into();
+        Arc::new(Caching { rules, query, route: 0, stores: true, collapses, shared_cache, told })
+    }
 
     /// A request for a URL that another request already fetches.
     fn second() -> (Exchange, Box<Fetch>, Flight<FetchOutcome>) {
         let mut exchange = exchange();
         exchange.head.parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap();
-        let shared_cache = Arc::new(SharedCache::new(1 << 20, 1 << 16, journal()));
-        let (rules, query) = (CachingRules::default(), Query::AsSent);
-        let caching = Arc::new(Caching {
-            rules,
-            query,
-            route: 0,
-            stores: true,
-            collapses: false,
-            shared_cache,
-            told: false.into(),
-        });
+        let caching = caching(false);
         let (asks, _) = read_directives(&caching, &exchange);
         let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
         let FlightRole::Leader(flight) = caching.shared_cache.flights.join(&fetch.flight_key(), Tick::now())
@@ -319,6 +316,31 @@ mod tests {
             panic!("there is no earlier request");
         };
         (exchange, fetch, flight)
+    }
+
+    #[tokio::test]
+    async fn clients_with_different_certificates_share_no_fetch_where_any_response_is_shared() {
+        let key = |collapses, certificate: &str, is_told_by_proxy: bool| {
+            let mut exchange = exchange();
+            let field = format!("X-SSL-Client-DN: {certificate}\r\n");
+            let field = if is_told_by_proxy { &*field } else { "" };
+            let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n");
+            exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+            exchange.client.peer_trusted = is_told_by_proxy;
+            if !is_told_by_proxy {
+                exchange.to_member.own.push(Edit::Set("Client-Cert".into(), certificate.into()));
+            }
+            let caching = caching(collapses);
+            let (asks, _) = read_directives(&caching, &exchange);
+            let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
+            fetch.flight_key()
+        };
+        for is_told_by_proxy in [false, true] {
+            let key = |collapses, certificate| key(collapses, certificate, is_told_by_proxy);
+            assert_ne!(key(true, "a"), key(true, "b"));
+            assert_eq!(key(true, "a"), key(true, "a"), "a proxy in front shows the same one for all");
+            assert_eq!(key(false, "a"), key(false, "b"), "the app allows that the response is stored");
+        }
     }
 
     /// Runs `then` after `wait`.

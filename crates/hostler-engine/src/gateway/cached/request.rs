@@ -113,6 +113,20 @@ pub(super) fn told_values(exchange: &Exchange, told: ToldFields) -> Vec<u8> {
     values
 }
 
+/// Appends what the member is told of the client's certificate, by Hostler or by a trusted proxy. A response may depend on it as on a cookie.
+pub(super) fn add_certificate(exchange: &Exchange, values: &mut Vec<u8>) {
+    let fields = &exchange.head.fields;
+    let passed = fields.iter().filter(|(field, name, _)| proxy::goes_on(exchange, field, name));
+    let passed = passed.map(|(_, name, said)| (name, said));
+    let goes_on = |field: &Field, name: &[u8]| proxy::goes_on(exchange, field, name);
+    let edited = exchange.to_member.lines_beside(fields, goes_on).map(|(name, said)| (name.as_bytes(), said));
+    for (name, said) in passed.chain(edited).filter(|(name, _)| proxy::tells_certificate(name)) {
+        for part in [&b"\0"[..], name, b"\n", said] {
+            values.extend_from_slice(part);
+        }
+    }
+}
+
 /// What a value of `Forwarded` says besides the addresses, which differ for each client. An empty part ends each element.
 fn of_url(said: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_address = |pair: &[u8]| {
