@@ -130,6 +130,24 @@ fn a_member_that_breaks_a_stream_off_gets_nothing_for_a_moment() {
     request(&pool).assert_waits();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_member_that_breaks_one_stream_off_after_another_gets_requests_after_a_moment() {
+    let pool = pool(10);
+    let _member = pool.join("a", 1);
+    let mut streams: Vec<_> = (0..5).map(|_| stream(&pool)).collect();
+    streams.pop().unwrap().end(LeaseEnding::HungUp);
+    let mut request = waiting(&pool);
+    for broken in streams {
+        tokio::time::advance(Duration::from_millis(12)).await;
+        broken.end(LeaseEnding::HungUp);
+        assert!(!request.woken());
+    }
+    tokio::time::advance(Duration::from_millis(4)).await;
+    tokio::task::yield_now().await;
+    assert!(request.woken(), "the moment of the first one is over");
+    request.assert_served();
+}
+
 #[test]
 fn a_stream_is_alone_if_its_member_has_nothing_else() {
     let pool = pool(10);
