@@ -223,7 +223,7 @@ impl<E: Send + Sync + 'static> Lease<E> {
         let was = std::mem::replace(&mut self.holds, Holding::Nothing);
         let until = match how {
             LeaseEnding::HungUp if was == Holding::Stream => {
-                Some(self.shared.end_broken_stream(self.grant.member.id))
+                self.shared.end_broken_stream(self.grant.member.id)
             }
             _ if was == Holding::Stream => {
                 self.shared.end_long_lived(self.grant.member.id, LongLived::Stream);

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::claim::{LongLived, MemberId};
-use super::member::{Grant, MemberState};
+use super::member::Grant;
 use super::shared::PoolInner;
 use super::state::PoolState;
 
@@ -51,13 +51,12 @@ impl<E> PoolInner<E> {
         self.change(|state, _| state.roster.end_long_lived(id, kind));
     }
 
-    /// The member broke a stream off, and may be about to die. Returns the time until which it gets no requests. If it gets none now, that does not
-    /// last longer: it may have thousands of streams and break them off one after another, and requests would wait for the last one.
-    pub fn end_broken_stream(&self, id: MemberId) -> Instant {
+    /// The member broke a stream off, and may be about to die. Returns the time until which it gets no requests. None if it got none before: that
+    /// does not last longer, because it may have thousands of streams and break them off one after another, and requests would wait for the last.
+    pub fn end_broken_stream(&self, id: MemberId) -> Option<Instant> {
         self.change(|state, now| {
-            let is_out = |one: &&MemberState<E>| one.is_ejected(now);
-            let out_until = state.roster.state(id).filter(is_out).and_then(|one| one.ejected_until);
-            let until = out_until.unwrap_or_else(|| state.roster.suspend(id, now));
+            let was_out = state.roster.state(id).is_none_or(|one| one.is_ejected(now));
+            let until = (!was_out).then(|| state.roster.suspend(id, now));
             state.roster.end_long_lived(id, LongLived::Stream);
             (until, state.take_back(id, now))
         })

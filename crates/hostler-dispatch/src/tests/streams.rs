@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
+use crate::{CpuClock, CpuReading};
 
 fn pool_of(max_streams: usize) -> Pool<&'static str> {
     Pool::new("test", PoolSettings { max_streams, ..PoolSettings::default() })
@@ -146,6 +147,38 @@ async fn a_member_that_breaks_one_stream_off_after_another_gets_requests_after_a
     tokio::task::yield_now().await;
     assert!(request.woken(), "the moment of the first one is over");
     request.assert_served();
+}
+
+/// A main thread that does not wait for events, and counts the looks at it.
+#[derive(Default)]
+struct CountedThread(AtomicUsize);
+
+impl CpuClock for CountedThread {
+    fn read(&self) -> Option<CpuReading> {
+        Some(CpuReading::default())
+    }
+
+    fn waits(&self) -> bool {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        false
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_main_thread_of_a_member_that_breaks_all_its_streams_off_is_looked_at_for_one_of_them() {
+    let pool = pool(10);
+    let member = pool.join("a", 1);
+    let thread = Arc::new(CountedThread::default());
+    member.measure(thread.clone());
+    let streams: Vec<_> = (0..100).map(|_| stream(&pool)).collect();
+    thread.0.store(0, Ordering::SeqCst);
+    streams.into_iter().for_each(|broken| broken.end(LeaseEnding::HungUp));
+    for _ in 0..30 {
+        tokio::time::advance(Duration::from_millis(2)).await;
+        tokio::task::yield_now().await;
+    }
+    let looks = thread.0.load(Ordering::SeqCst);
+    assert!((1..=25).contains(&looks), "every 2 ms for 50 ms, and not {looks} times");
 }
 
 #[test]
