@@ -1,17 +1,23 @@
 //! What the connections of one data-plane thread share, and the origin of one connection. Knows no routes and no members.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hostler_coding::Allowance;
 use hostler_engine::exchange::{ClientConnection, Connections, Exchange, RecentExchanges, Scheme, Sweep};
 use hostler_engine::gateway::{Gateway, access_line};
-use hostler_engine::journal::{Journal, Level};
+use hostler_engine::journal::{Journal, Level, SeldomLine};
+use tokio::time::Instant;
 
 use super::h2::StreamTasks;
 use super::settings::Settings;
 use crate::traces::Tracer;
+
+/// The log names a flood at most this often: its client may come again at once, and a new connection costs it less than a line costs the log.
+const FLOOD_PAUSE: Duration = Duration::from_secs(10);
 
 /// What the connections of one data-plane thread share.
 pub struct Shard {
@@ -35,6 +41,8 @@ pub struct Shard {
     pub encoding: Arc<Allowance>,
     /// The tasks that serve HTTP/2 streams.
     pub stream_tasks: Arc<StreamTasks>,
+    /// The last line about a flood of HTTP/2 frames.
+    pub flood_line: Mutex<SeldomLine>,
 }
 
 /// The source of a connection: the facts that all its exchanges have in common.
@@ -83,6 +91,17 @@ impl Shard {
     /// Whether a connection ends if it is idle.
     pub(super) fn ends_idle(&self, settings: &Settings, is_tls: bool) -> bool {
         self.connections.is_draining() || is_tls && settings.are_outdated()
+    }
+
+    /// Counts a connection that is closed because of a flood of frames.
+    pub(super) fn note_flood(&self, origin: &ConnectionOrigin, flood: &impl Display) {
+        self.connections.count_flood();
+        let mut line = self.flood_line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_due(FLOOD_PAUSE, Instant::now()) {
+            drop(line);
+            let text = format!("HTTP/2 connection from {} closed: {flood}", origin.peer);
+            self.journal.event(Level::Warn, &text);
+        }
     }
 
     /// Finds the trace of a request that begins.

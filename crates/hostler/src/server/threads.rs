@@ -1,6 +1,6 @@
 //! The data-plane threads: each has its own runtime and shard. Knows no configuration beyond its settings.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -48,6 +48,7 @@ impl DataPlane {
                 recent: sources.recent.clone(),
                 encoding: Allowance::new(sources.encoding.clone()),
                 stream_tasks: Arc::default(),
+                flood_line: Mutex::default(),
             };
             let ending = ending.clone();
             let sources = sources.clone();

@@ -67,6 +67,27 @@ async fn a_flood_of_cheap_frames_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_client_that_floods_again_and_again_makes_few_lines_in_the_log() {
+    let app = upstream().start().await;
+    let site = in_front_of(&app, "server.threads = 1").await;
+    let settings = Frame::new(Frame::SETTINGS, 0, 0, "");
+    for _ in 0..3 {
+        let mut client = frame_client(site.address()).await;
+        assert_eq!(flood(&mut client, |_| vec![settings.clone()]).await.code(), CALM);
+    }
+    eventually("all of them counted", async || {
+        (site.status().await["connections"]["flooded"] == 3).then_some(())
+    })
+    .await;
+    // Its line comes after all lines about them.
+    site.get("/").await.assert_ok("ok");
+    site.exchanges(1).await;
+    let lines = site.lines();
+    let told = lines.iter().filter(|line| line.contains("too many SETTINGS frames")).count();
+    assert_eq!(told, 1, "{lines:#?}");
+}
+
+#[tokio::test]
 async fn a_flood_of_reset_streams_ends_the_connection() {
     let app = upstream().holds_requests().start().await;
     let site = in_front_of(&app, "[pools.app]\nconcurrency = 1\n").await;

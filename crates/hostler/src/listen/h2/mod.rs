@@ -23,7 +23,6 @@ use hostler_coding::ClientEncoders;
 use hostler_engine::exchange::{
     Deadline, Exchange, MemoryAccount, OpenConnection, Protocol, Slow, SpoolAccount,
 };
-use hostler_engine::journal::Level;
 use metered_io::{ConnectionSignals, MeteredIo};
 
 use super::Settings;
@@ -179,14 +178,6 @@ impl Shard {
             leaving: false,
             is_aborted: false,
         })
-    }
-}
-
-impl Shard {
-    fn note_flood(&self, origin: &ConnectionOrigin, flood: &impl std::fmt::Display) {
-        self.connections.count_flood();
-        let text = format!("HTTP/2 connection from {} closed: {flood}", origin.peer);
-        self.journal.event(Level::Warn, &text);
     }
 }
 
