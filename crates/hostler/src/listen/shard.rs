@@ -66,6 +66,11 @@ impl ConnectionOrigin {
         Self { peer, told: false, local, scheme: Scheme::Http, certificate: None, place: None }
     }
 
+    /// The client as in other lines of the log. A dual-stack socket shows an IPv4 client as `::ffff:192.0.2.1`.
+    fn client(&self) -> SocketAddr {
+        SocketAddr::new(self.peer.ip().to_canonical(), self.peer.port())
+    }
+
     /// Whether it began with a TLS handshake.
     pub fn is_tls(&self) -> bool {
         self.scheme == Scheme::Https
@@ -99,7 +104,7 @@ impl Shard {
         let mut line = self.flood_line.lock().unwrap_or_else(PoisonError::into_inner);
         if line.is_due(FLOOD_PAUSE, Instant::now()) {
             drop(line);
-            let text = format!("HTTP/2 connection from {} closed: {flood}", origin.peer);
+            let text = format!("HTTP/2 connection from {} closed: {flood}", origin.client());
             self.journal.event(Level::Warn, &text);
         }
     }
@@ -129,6 +134,23 @@ impl Shard {
         if let Some(write) = self.gateway.access_format {
             let level = Level::of_status(exchange.log_facts.status);
             self.journal.line(level, |out, rules| write(exchange, out, rules));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv4_client_of_a_dual_stack_socket_has_its_own_address_in_the_log() {
+        for (peer, shown) in [
+            ("[::ffff:192.0.2.1]:4000", "192.0.2.1:4000"),
+            ("192.0.2.1:4000", "192.0.2.1:4000"),
+            ("[2001:db8::1]:4000", "[2001:db8::1]:4000"),
+        ] {
+            let origin = ConnectionOrigin::new(peer.parse().unwrap(), ([127, 0, 0, 1], 80).into());
+            assert_eq!(origin.client().to_string(), shown);
         }
     }
 }
