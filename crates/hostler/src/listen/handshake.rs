@@ -193,7 +193,9 @@ fn reason(error: &io::Error) -> &'static str {
         Error::AlertReceived(_) => "refused_by_client",
         Error::NoCertificatesPresented => "no_client_certificate",
         Error::InvalidCertificate(_) => "bad_client_certificate",
-        // With `strict_sni` there is no certificate for an unknown name. It is the only error for which rustls has no variant.
+        // In TLS 1.2 the client may support the kind of our key, and not its curve. For this and the next one rustls has no variant.
+        Error::General(why) if why == "incompatible signing key" => "incompatible",
+        // With `strict_sni` there is no certificate for an unknown name.
         Error::General(_) => "unknown_name",
         _ => "malformed",
     }

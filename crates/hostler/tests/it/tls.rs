@@ -176,6 +176,23 @@ async fn plain_http_on_a_tls_port_gets_a_400() {
 }
 
 #[tokio::test]
+async fn a_client_of_tls_1_2_that_does_not_support_the_curve_of_the_key_is_incompatible() {
+    let (trust, app) = (authority(), upstream().start().await);
+    let site = started(&trust, ONE, &app).await;
+    // ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 with x25519, and signatures of P-384 alone. The key is of P-256.
+    let suites = [0, 2, 0xc0, 0x2b];
+    let (groups, points) = ([0, 10, 0, 4, 0, 2, 0, 0x1d], [0, 11, 0, 2, 1, 0]);
+    let signatures = [0, 13, 0, 4, 0, 2, 5, 3];
+    let extensions = [&groups[..], &points, &signatures].concat();
+    let sized = |kind: &[u8], rest: &[u8]| [kind, &[rest.len() as u8], rest].concat();
+    let body = [&[3, 3][..], &[7; 32], &[0], &suites, &[1, 0], &sized(&[0], &extensions)].concat();
+    let mut client = client(site.tls_address()).await;
+    client.send(sized(&[0x16, 3, 1, 0], &sized(&[1, 0, 0], &body))).await;
+    client.rest().await;
+    failed(&site, "incompatible").await;
+}
+
+#[tokio::test]
 async fn a_client_that_still_sends_can_read_why_its_handshake_failed() {
     let (trust, app) = (authority(), upstream().start().await);
     let site = started(&trust, ONE, &app).await;
