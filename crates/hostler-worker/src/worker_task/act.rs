@@ -283,6 +283,10 @@ impl<E: Send + Sync + 'static> WorkerTask<E> {
                 KillReason::Orphaned => !self.has_proved_itself(),
                 KillReason::StopTimeout | KillReason::Hung | KillReason::Ordered => false,
             };
+            if why == KillReason::StartTimeout && self.life.deaths() > 0 {
+                // Once the process has ended, its CPU time is not known any more.
+                self.shared.charge(running.cost());
+            }
             if does_not_start {
                 let code = failed_boot::exit_code(None, None);
                 self.boot_failed(complaint.clone(), code, &running.tail, running.obstacle());

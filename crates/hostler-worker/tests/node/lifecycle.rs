@@ -153,6 +153,17 @@ async fn a_worker_that_never_listens_is_killed_with_its_last_output_and_a_hint()
 }
 
 #[tokio::test]
+async fn a_boot_that_computes_until_its_start_timeout_is_charged() {
+    let test_pool =
+        test_pool("for (;;);").with(|settings| settings.start_timeout = Duration::from_secs(1)).start();
+    // The first boot follows no death.
+    eventually("killed twice", || test_pool.worker().generation == 3).await;
+    let boots = test_pool.workers.boots();
+    assert!(boots.after_deaths > 0 && !boots.cpu.is_zero(), "{boots:?}");
+    test_pool.stop().await;
+}
+
+#[tokio::test]
 async fn a_worker_that_is_never_healthy_is_killed_with_its_last_answer() {
     let app =
         "require('http').createServer((req, res) => { res.statusCode = 503; res.end(); }).listen(3000);";
