@@ -9,7 +9,7 @@ use crate::{Head, Moment};
 pub enum Condition {
     /// The response.
     Send,
-    /// A 304 with the stored `Cache-Control`, `Content-Location`, `Date`, `ETag`, `Expires`, `Vary` and `Last-Modified`.
+    /// A 304 with the stored `Cache-Control`, `Content-Location`, `Date`, `ETag`, `Expires`, `Vary` and `Last-Modified`, and with the fields of CORS.
     NotModified,
 }
 

@@ -49,13 +49,22 @@ pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
         "vary",
     ];
     for (field, name, value) in stored.fields.iter() {
-        // Fields for other caches on the way, such as `CDN-Cache-Control` (RFC 9213).
-        let is_for_caches = field.known == Name::Other && name_ends_with(name, b"cache-control");
-        if is_for_caches || said.iter().any(|said| name.eq_ignore_ascii_case(said.as_bytes())) {
+        // Fields for other caches on the way, such as `CDN-Cache-Control` (RFC 9213), and for the browser.
+        let is_other = field.known == Name::Other;
+        let is_needed = is_other && (name_ends_with(name, b"cache-control") || is_for_origins(name));
+        if is_needed || said.iter().any(|said| name.eq_ignore_ascii_case(said.as_bytes())) {
             head.fields.add(name, value);
         }
     }
     head
+}
+
+/// Fields that say to which origins a browser shows the response. It checks those of the 304: its copy may have been for a page of another origin
+/// (`Vary: Origin`), and a script that sends `If-None-Match` itself gets the 304 as it is.
+fn is_for_origins(name: &[u8]) -> bool {
+    const CORS: &[u8] = b"access-control-";
+    let is_of_cors = name.get(..CORS.len()).is_some_and(|start| start.eq_ignore_ascii_case(CORS));
+    is_of_cors || name.eq_ignore_ascii_case(b"timing-allow-origin")
 }
 
 /// The head of a part of a body of this length.
@@ -196,11 +205,14 @@ mod tests {
     #[test]
     fn a_304_has_only_the_fields_that_it_needs() {
         let stored = head(
-            "HTTP/1.1 200 OK\nContent-Type: text/html\nETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\nX-Mine: 1\n\n",
+            "HTTP/1.1 200 OK\nContent-Type: text/html\nETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\nX-Mine: 1\n\
+             Access-Control-Allow-Origin: http://a\naccess-control-expose-headers: x-mine\nTiming-Allow-Origin: *\n\n",
         );
         let short = not_modified(&stored);
         assert_eq!(short.status, 304);
-        assert_eq!(lines(&short), "ETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\n");
+        let expected = "ETag: \"x\"\nVary: Accept\nCDN-Cache-Control: max-age=1\n\
+            Access-Control-Allow-Origin: http://a\naccess-control-expose-headers: x-mine\nTiming-Allow-Origin: *\n";
+        assert_eq!(lines(&short), expected);
     }
 
     #[test]

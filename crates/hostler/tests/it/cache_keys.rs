@@ -92,6 +92,26 @@ async fn a_purge_takes_more_urls_than_fit_into_one_request() {
     asked_at(&site, "b.test").await.assert_ok("4");
 }
 
+/// A browser that has the response to a page of another origin asks whether it is still valid, and looks for its own origin in the 304.
+#[tokio::test]
+async fn a_304_names_the_origin_of_the_page_that_asks() {
+    let of_origin = |seen: &Seen| {
+        let origin = seen.field("origin").unwrap();
+        let cors = format!("Vary: Origin\r\nAccess-Control-Allow-Origin: {origin}\r\n");
+        hostler_testkit::text(answer(&format!("{FRESH}ETag: \"v1\"\r\n{cors}"), "data"))
+    };
+    let app = upstream().script(of_origin).start().await;
+    let site = with_cache(&app).await;
+    for _ in 0..2 {
+        for origin in ["http://a.test", "http://b.test"] {
+            let fields = format!("Origin: {origin}\r\nIf-None-Match: \"v1\"\r\n");
+            let known = asked(&site, "GET", "/data", &fields).await;
+            known.assert_status(304).assert_field("access-control-allow-origin", origin);
+        }
+    }
+    assert_eq!(app.targets().len(), 2, "then from memory");
+}
+
 #[tokio::test]
 async fn no_visitor_gets_an_answer_made_for_another_client_address() {
     let app = upstream().script(echoing("X-Forwarded-For")).start().await;
