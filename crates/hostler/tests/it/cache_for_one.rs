@@ -52,6 +52,23 @@ async fn without_a_date_of_change_a_date_of_the_client_is_no_condition() {
     asked(&site, "GET", "/", late).await.assert_ok("hello");
 }
 
+/// Google's storage answers such a GET without a body, and other servers with an error.
+#[tokio::test]
+async fn an_answer_to_a_get_that_names_another_method_is_for_its_client_alone() {
+    let app = upstream().script(numbered(|_, _| "Cache-Control: max-age=60\r\n".into())).start().await;
+    let site = with_cache(&app).await;
+    for (field, number) in
+        [("X-HTTP-Method-Override", "1"), ("x_method_override", "2"), ("X-HTTP-Method", "3")]
+    {
+        let answer = asked(&site, "GET", "/page", &format!("{field}: HEAD\r\n")).await;
+        assert_cache(answer.assert_ok(number), "fwd=bypass");
+    }
+    for _ in 0..2 {
+        asked(&site, "GET", "/page", "X-HTTP-Methods: 1\r\n").await.assert_ok("4");
+    }
+    asked(&site, "GET", "/page", "X-HTTP-Method-Override: DELETE\r\n").await.assert_ok("5");
+}
+
 #[tokio::test]
 async fn with_collapse_a_client_shares_no_answer_with_one_that_has_another_certificate() {
     let app = upstream().script(|seen| [vec![Step::Hold], ok(seen.field("client-cert").unwrap())].concat());

@@ -42,7 +42,7 @@ pub(super) fn read_directives(
     let admitted = match admit(&asks) {
         // The method comes first: a request with another one mostly has a body, too.
         Err(Forward::Method) => Err(Forward::Method),
-        _ if has_more || is_nowhere => Err(Forward::Bypass),
+        _ if has_more || is_nowhere || request::names_a_method(exchange) => Err(Forward::Bypass),
         admitted => admitted,
     };
     (asks, admitted)

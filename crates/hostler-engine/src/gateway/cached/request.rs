@@ -47,6 +47,21 @@ impl Head for MemberRequestView<'_> {
     }
 }
 
+/// The fields in which some clients name the method that is meant, for proxies that let only GET and POST through.
+const METHODS: [&[u8]; 3] = [b"x-http-method", b"x-http-method-override", b"x-method-override"];
+
+/// Whether the member may read another method than that of the request line. Then its response is not the page: to HEAD it is empty, and to others
+/// often an error.
+pub(super) fn names_a_method(exchange: &Exchange) -> bool {
+    // Many programs read an underscore as a hyphen.
+    let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a, *b) == (b'_', b'-');
+    let is = |name: &[u8], of: &[u8]| name.len() == of.len() && name.iter().zip(of).all(same);
+    let mut fields = exchange.head.fields.iter().filter(|(field, ..)| field.known == Name::Other);
+    fields.any(|(field, name, _)| {
+        METHODS.iter().any(|of| is(name, of)) && proxy::goes_on(exchange, field, name)
+    })
+}
+
 /// Whether the member sees the host exactly as the cache key has it. Then the answer is valid for all requests with that key.
 pub(super) fn is_as_stored(exchange: &Exchange) -> bool {
     is_host_of_key(is_secure(exchange), exchange.host())
