@@ -28,6 +28,7 @@ pub struct Call {
     pub(super) settings: CallSettings,
     pub(super) to_head: bool,
     pub(super) headed: bool,
+    pub(super) authenticates: bool,
     /// The final head is a 101: the connection no longer speaks HTTP.
     switched: bool,
     /// The request's body. None if it has none.
@@ -94,6 +95,7 @@ impl Call {
             settings: settings.clone(),
             to_head: exchange.is_head_request(),
             headed: false,
+            authenticates: request::authenticates_connection(exchange),
             switched: false,
             upload,
             began,

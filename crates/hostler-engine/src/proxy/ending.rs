@@ -201,8 +201,9 @@ impl Call {
         let now = clock::now();
         let cost = self.settle(now);
         let is_uploaded = self.is_uploaded();
-        let Self { lease, link, thread, .. } = self;
+        let Self { lease, link, thread, authenticates, .. } = self;
         if let Link::Http1(mut connection) = link
+            && !authenticates
             && (is_uploaded || planted!(HalfSentKept))
             && (connection.is_reusable(now) || planted!(UnfitKept))
         {

@@ -204,6 +204,16 @@ fn our_host(exchange: &Exchange, is_said: bool) -> Option<&[u8]> {
     (!needs_none).then_some(host)
 }
 
+/// Whether the request is a step of NTLM or Negotiate (RFC 4559). Some members keep the user with the connection, and take later requests on it for
+/// those of the same user. So no other request may follow on it.
+pub(super) fn authenticates_connection(exchange: &Exchange) -> bool {
+    let mut credentials = exchange.head.fields.all(Name::Authorization);
+    credentials.any(|credentials| {
+        let scheme = credentials.split(|&byte| byte == b' ').next().unwrap_or_default();
+        [&b"negotiate"[..], b"ntlm"].iter().any(|other| scheme.eq_ignore_ascii_case(other))
+    })
+}
+
 /// Fields that Hostler writes itself, or has consumed: it has answered the expectation and frames the body anew.
 pub(super) fn is_ours(name: Name) -> bool {
     matches!(name, Name::ContentLength | Name::Expect | Name::XForwardedFor | Name::XRequestId)

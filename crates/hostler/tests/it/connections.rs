@@ -20,6 +20,22 @@ async fn a_connection_serves_one_request_after_another() {
     assert_eq!(app.connections(), 1, "the connection to the member is kept as well");
 }
 
+/// Modules for NTLM in Node keep the user with the socket.
+#[tokio::test]
+async fn no_client_gets_a_connection_to_a_member_on_which_another_has_authenticated_itself() {
+    let app = upstream().script(|seen| ok(seen.target())).start().await;
+    let site = in_front_of(&app, "server.threads = 1").await;
+    for (path, credentials) in
+        [("/1", "Basic YTpi"), ("/2", "NTLM TlRM"), ("/3", "negotiate YII="), ("/4", "Bearer NTLM")]
+    {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: {credentials}\r\n\r\n");
+        site.send(head).await.assert_ok(path);
+    }
+    site.get("/5").await.assert_ok("/5");
+    let connections: Vec<_> = app.requests().iter().map(|seen| seen.connection).collect();
+    assert_eq!(connections, [1, 1, 2, 3, 3]);
+}
+
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
     let app = upstream()
