@@ -31,8 +31,8 @@ pub(in crate::gateway) struct Fetch {
     pub(super) secure: bool,
     /// The fields in which a trusted proxy tells the member of another URL than that of the key.
     told: ToldFields,
-    /// A part of the flight key: these fields with their values. Where requests share any response, also what the member is told of the
-    /// client's certificate.
+    /// A part of the flight key: these fields with their values. Where requests share any response, also the client's key, and what the member is
+    /// told of its certificate.
     told_values: Vec<u8>,
     /// It has a lower priority than other requests of its route.
     pub(super) is_low: bool,
@@ -69,7 +69,7 @@ impl Fetch {
         let (is_as_stored, told) = (request::is_as_stored(exchange), request::told(exchange));
         let mut told_values = request::told_values(exchange, told);
         if caching.collapses {
-            request::add_certificate(exchange, &mut told_values);
+            request::add_credentials(exchange, &mut told_values);
         }
         // An answer to HEAD cannot answer a GET.
         let stores = caching.stores && asks.method == Method::Get && !asks.no_store && is_as_stored;

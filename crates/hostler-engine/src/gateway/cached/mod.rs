@@ -318,29 +318,29 @@ mod tests {
         (exchange, fetch, flight)
     }
 
-    #[tokio::test]
-    async fn clients_with_different_certificates_share_no_fetch_where_any_response_is_shared() {
-        let key = |collapses, certificate: &str, is_told_by_proxy: bool| {
-            let mut exchange = exchange();
-            let field = format!("X-SSL-Client-DN: {certificate}\r\n");
-            let field = if is_told_by_proxy { &*field } else { "" };
-            let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n");
-            exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
-            exchange.client.peer_trusted = is_told_by_proxy;
-            if !is_told_by_proxy {
-                exchange.to_member.own.push(Edit::Set("Client-Cert".into(), certificate.into()));
-            }
-            let caching = caching(collapses);
-            let (asks, _) = read_directives(&caching, &exchange);
-            let fetch = Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None);
-            fetch.flight_key()
-        };
-        for is_told_by_proxy in [false, true] {
-            let key = |collapses, certificate| key(collapses, certificate, is_told_by_proxy);
-            assert_ne!(key(true, "a"), key(true, "b"));
-            assert_eq!(key(true, "a"), key(true, "a"), "a proxy in front shows the same one for all");
-            assert_eq!(key(false, "a"), key(false, "b"), "the app allows that the response is stored");
+    /// The flight key of a request with this field, or with a certificate that Hostler tells the member of.
+    fn flight_key(collapses: bool, field: &str, value: &str) -> Vec<u8> {
+        let mut exchange = exchange();
+        let line = if field.is_empty() { String::new() } else { format!("{field}: {value}\r\n") };
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{line}\r\n");
+        exchange.head.parse(head.as_bytes(), &Limits::default()).unwrap();
+        exchange.client.peer_trusted = true;
+        if field.is_empty() {
+            exchange.to_member.own.push(Edit::Set("Client-Cert".into(), value.into()));
         }
+        let caching = caching(collapses);
+        let (asks, _) = read_directives(&caching, &exchange);
+        Fetch::new(&caching, &exchange, asks, b"key"[..].into(), Forward::UriMiss, None).flight_key()
+    }
+
+    #[tokio::test]
+    async fn clients_with_different_credentials_share_no_fetch_where_any_response_is_shared() {
+        for field in ["", "Client-Cert", "X-SSL-Client-DN", "x-api-key", "X-Auth-Token"] {
+            assert_ne!(flight_key(true, field, "a"), flight_key(true, field, "b"), "{field}");
+            assert_eq!(flight_key(true, field, "a"), flight_key(true, field, "a"), "{field}");
+            assert_eq!(flight_key(false, field, "a"), flight_key(false, field, "b"), "{field}");
+        }
+        assert_eq!(flight_key(true, "User-Agent", "a"), flight_key(true, "User-Agent", "b"));
     }
 
     /// Runs `then` after `wait`.

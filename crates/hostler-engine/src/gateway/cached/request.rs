@@ -128,14 +128,20 @@ pub(super) fn told_values(exchange: &Exchange, told: ToldFields) -> Vec<u8> {
     values
 }
 
-/// Appends what the member is told of the client's certificate, by Hostler or by a trusted proxy. A response may depend on it as on a cookie.
-pub(super) fn add_certificate(exchange: &Exchange, values: &mut Vec<u8>) {
+/// Fields in which many APIs take the key of a client.
+const KEYS: [&[u8]; 5] = [b"api-key", b"apikey", b"x-access-token", b"x-api-key", b"x-auth-token"];
+
+/// Appends the client's key, and what the member is told of its certificate, by Hostler or by a trusted proxy. A response may depend on both as on a
+/// cookie.
+pub(super) fn add_credentials(exchange: &Exchange, values: &mut Vec<u8>) {
+    let is_one =
+        |name: &[u8]| proxy::tells_certificate(name) || KEYS.iter().any(|key| name.eq_ignore_ascii_case(key));
     let fields = &exchange.head.fields;
     let passed = fields.iter().filter(|(field, name, _)| proxy::goes_on(exchange, field, name));
     let passed = passed.map(|(_, name, said)| (name, said));
     let goes_on = |field: &Field, name: &[u8]| proxy::goes_on(exchange, field, name);
     let edited = exchange.to_member.lines_beside(fields, goes_on).map(|(name, said)| (name.as_bytes(), said));
-    for (name, said) in passed.chain(edited).filter(|(name, _)| proxy::tells_certificate(name)) {
+    for (name, said) in passed.chain(edited).filter(|(name, _)| is_one(name)) {
         for part in [&b"\0"[..], name, b"\n", said] {
             values.extend_from_slice(part);
         }
