@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hostler_engine::exchange::{
-    Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, Sweep, TransferRate,
-};
+use hostler_engine::exchange::{Deadline, MemoryAccount, Reservation, Slow, SpoolAccount, TransferRate};
 
 use super::settings::SendLimits;
 use super::spill::Spill;
@@ -21,6 +19,8 @@ pub const LEAST_ANSWER_MEMORY: u64 = 16 * 1024;
 pub(super) const LEAST: usize = LEAST_ANSWER_MEMORY as usize;
 /// How many bytes are taken from a member at a time.
 pub(super) const PIECE: usize = 64 * 1024;
+/// How many bytes are taken without memory of an answer that is not stored and of which nothing waits. HTTP/2 takes as many without a grant.
+const LITTLE: usize = 4 * 1024;
 /// The member waits for a client that takes `FAST` bytes in `MOMENT`: writing to a disk and reading again would cost more than the wait.
 const FAST: u64 = 1 << 20;
 const MOMENT: Duration = Duration::from_millis(200);
@@ -51,8 +51,6 @@ pub(super) struct AnswerBuffer {
     step: Duration,
     /// When the memory became full, and how many bytes were taken by then.
     full_since: Option<(u64, u64)>,
-    /// When to look for memory again. None before the first look.
-    next_look: Option<Deadline>,
 }
 
 /// Where the next bytes may go, and how many.
@@ -117,7 +115,6 @@ impl AnswerBuffer {
             mark: progress.own,
             step: Duration::ZERO,
             full_since: None,
-            next_look: None,
         })
     }
 
@@ -160,7 +157,8 @@ impl AnswerBuffer {
             }
         }
         if kind != BufferKind::Stored {
-            return BufferPlace::Full;
+            // If nothing of it waits, no event would wake its task: that memory comes free is none, and its source is not asked for more.
+            return if held == 0 { BufferPlace::Memory(left.min(LITTLE)) } else { BufferPlace::Full };
         }
         let (since, before) = *self.full_since.get_or_insert((progress.now, progress.own));
         if progress.now - since < MOMENT.as_millis() as u64 {
@@ -254,11 +252,6 @@ impl AnswerBuffer {
         }
         // The minimum is always available, except for what other answers of the connection use of it.
         if self.memory.resize(PIECE as u64) { PIECE } else { LEAST }
-    }
-
-    /// Lets the task look again whether there is memory. While nothing waits for the client, no event would tell it.
-    pub fn look_for_memory(&mut self, cx: &mut Context<'_>, sweep: &Sweep) {
-        look_again(self.next_look.get_or_insert_with(|| sweep.deadline()), cx);
     }
 
     /// Notes that the client has taken all waiting bytes.

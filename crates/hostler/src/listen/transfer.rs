@@ -299,12 +299,8 @@ impl<S: AnswerSink> Transfer<S> {
         }
         let waits = self.was_full && kind == BufferKind::Stored;
         let crowds = self.crowds_cache(sink, exchange);
-        match (&mut self.buffer, waits || crowds) {
-            (_, true) => answer_buffer::look_again(sink.silence(), cx),
-            (Some(buffer), false) if self.was_full && sent => {
-                buffer.look_for_memory(cx, sink.silence().sweep());
-            }
-            _ => {}
+        if waits || crowds {
+            answer_buffer::look_again(sink.silence(), cx);
         }
         if (!sent || holds_up)
             && let Some(slow) = self.find_slow(cx, sink, &progress, (waits, crowds, sent))

@@ -45,6 +45,21 @@ fn answers_without_a_member_and_streams_never_go_to_a_file() {
 }
 
 #[test]
+fn an_answer_that_is_not_stored_goes_on_without_memory_while_nothing_of_it_waits() {
+    let connection = budget(0).account();
+    // Another stream has a part of the minimum.
+    let mut other = connection.reservation();
+    other.set(1);
+    let mut buffer = AnswerBuffer::new(&connection, &at(0, 0));
+    let mut place = |unsent, kind| buffer.place((unsent, 1 << 20), kind, &at(0, 0), account);
+    for kind in [BufferKind::Ready, BufferKind::Straight] {
+        assert_eq!(place(0, kind), BufferPlace::Memory(LITTLE), "{kind:?}");
+        assert_eq!(place(1, kind), BufferPlace::Full, "{kind:?}");
+    }
+    assert_eq!(place(0, BufferKind::Stored), BufferPlace::Full, "the file begins later");
+}
+
+#[test]
 fn without_memory_bytes_over_the_minimum_go_to_a_file_at_once() {
     let budget = budget(0);
     let mut buffer = AnswerBuffer::new(&budget.account(), &at(0, 0));
