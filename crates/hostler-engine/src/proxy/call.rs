@@ -252,8 +252,7 @@ impl Call {
         !self.headed
     }
 
-    /// Ends the wait for the head when the pool marks the member down, if there is another member. At once, if the member has not responded
-    /// since its last ejection. Has no effect on workers of our own.
+    /// Ends the wait for the head when the pool marks the member down (at once, if it was down before), if there is another. Not for our workers.
     pub fn watch_ejection(&mut self) {
         if self.lease.is_ours() {
             return;
