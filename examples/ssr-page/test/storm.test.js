@@ -27,8 +27,8 @@ test('the page loads beside a crawler that keeps the queue full, and status and 
   const site = await start(t, { 'pools.page.queue.fair': '["crawler", "client"]' });
   const page = await person(t);
   await page.goto(`${site.url}/?guests=3&order=rating`);
-  await page.evaluate('document.fonts.ready');
-  assert.equal(await page.evaluate("document.fonts.check('16px Figtree') && document.fonts.size > 0"), true, 'the font has come');
+  // `document.fonts.ready` may come before the browser has begun to load the font.
+  await eventually('the font', () => page.evaluate("document.fonts.check('16px Figtree') && document.fonts.size > 0"));
   await page.locator('a[href^="/homes/"]').first().click();
   await page.waitForURL('**/homes/*');
   await page.locator('h1').waitFor();
