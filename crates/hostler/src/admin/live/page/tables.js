@@ -16,7 +16,7 @@ export function show({ status, route_times: times, oldest: longest, slowest }) {
   const pool = (name) => status.pools.find((each) => each.name === name);
   table(at('slowest'), [['route', 'name'], ['worker'], ['total', 'n'], ['waited', 'n'], ['at the worker', 'n'], ['status', 'n']],
     slowest.map((each) => [each.route ?? '–', worker(each.pool, each.lane, pool(each.pool)), micros(each.total_us), micros(each.wait_us), micros(each.hold_us), status_(each)]),
-    'No request has ended in the last minute.');
+    'No request has ended since this page was opened.');
   refusals(status);
   workers(status);
   routes(status, times);
