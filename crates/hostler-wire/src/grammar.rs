@@ -29,6 +29,11 @@ pub fn name_ends_with(name: &[u8], end: &[u8]) -> bool {
     name.len().checked_sub(end.len()).is_some_and(|at| name[at..].eq_ignore_ascii_case(end))
 }
 
+/// Whether a text, such as the name of a field or a URL, begins with `start`, in any case of letters.
+pub fn starts_in_any_case(text: &[u8], start: &[u8]) -> bool {
+    text.get(..start.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(start))
+}
+
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());

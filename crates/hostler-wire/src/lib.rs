@@ -41,7 +41,8 @@ pub use dial::look_up;
 pub use direct::FilePart;
 pub use field::{Field, Fields, Name, Span};
 pub use grammar::{
-    TOKEN, byte_set, hex, is_token, media_type, name_ends_with, parse_digits, split_host, tokens, write_hex,
+    TOKEN, byte_set, hex, is_token, media_type, name_ends_with, parse_digits, split_host, starts_in_any_case,
+    tokens, write_hex,
 };
 pub use head::{HeadError, RequestHead, ResponseHead, Version};
 pub use link::{BadLink, WebLink, links};

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use hostler_cache::{Kept, Moment, varies_more};
 use hostler_wire::{
-    Field, Limits, Name, ResponseHead, content_range, name_ends_with, write_field, write_head_end,
-    write_status_line,
+    Field, Limits, Name, ResponseHead, content_range, name_ends_with, starts_in_any_case, write_field,
+    write_head_end, write_status_line,
 };
 
 use super::HeadLines;
@@ -62,9 +62,7 @@ pub fn not_modified(stored: &ResponseHead) -> ResponseHead {
 /// Fields that say to which origins a browser shows the response. It checks those of the 304: its copy may have been for a page of another origin
 /// (`Vary: Origin`), and a script that sends `If-None-Match` itself gets the 304 as it is.
 fn is_for_origins(name: &[u8]) -> bool {
-    const CORS: &[u8] = b"access-control-";
-    let is_of_cors = name.get(..CORS.len()).is_some_and(|start| start.eq_ignore_ascii_case(CORS));
-    is_of_cors || name.eq_ignore_ascii_case(b"timing-allow-origin")
+    starts_in_any_case(name, b"access-control-") || name.eq_ignore_ascii_case(b"timing-allow-origin")
 }
 
 /// The head of a part of a body of this length.

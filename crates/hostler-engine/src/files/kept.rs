@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::HashMap;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::sleep;
 
 /// How often files that were not asked for are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -158,12 +158,8 @@ impl Drop for KeptFile {
 
 /// Runs until no file is kept.
 async fn sweep(kept: Weak<FilesKeptOpen>) {
-    let mut ticks = interval(SWEEP);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick comes at once.
-    ticks.tick().await;
     loop {
-        ticks.tick().await;
+        sleep(SWEEP).await;
         if kept.upgrade().is_none_or(|kept| kept.sweep()) {
             return;
         }

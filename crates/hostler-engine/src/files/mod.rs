@@ -26,7 +26,7 @@ use self::choose::Miss;
 use self::conditions::Conditions;
 use self::disk::on_blocking_thread;
 use self::kept::FilesKeptOpen;
-use self::open::Blocking;
+use self::open::{Blocking, Folder};
 use self::place::{PlaceError, ends_in_slash, place};
 use self::request::FileRequest;
 use self::serve::FileLookup;
@@ -83,12 +83,15 @@ impl Files {
             encoding: plan.map(|plan| Box::new((plan.clone(), fields.clone()))),
         };
         // On a local disk, files in the page cache are read on the request's thread.
-        let at_once =
-            self.settings.is_local.then(|| serve::serve(&self.settings, &self.kept, &asked, Blocking::None));
+        let at_once = self
+            .settings
+            .is_local
+            .then(|| serve::serve(&self.settings, &Folder::keeping(self.folder(), &self.kept), &asked));
         let found = match at_once {
             None | Some(Err(Miss::WouldWait)) => {
-                let (settings, kept) = (self.settings.clone(), self.kept.clone());
-                let look = move || Ok(serve::serve(&settings, &kept, &asked, Blocking::Any));
+                let settings = self.settings.clone();
+                let look =
+                    move || Ok(serve::serve(&settings, &Folder::at(&settings.dir, Blocking::Any), &asked));
                 on_blocking_thread(look).await.map_err(NotServed::Unreadable)?
             }
             Some(found) => found,

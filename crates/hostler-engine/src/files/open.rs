@@ -58,10 +58,13 @@ impl<'a> Folder<'a> {
         Self { path, fd: OnceCell::new(), blocking, kept: None }
     }
 
-    /// Files that are opened without a wait stay open for the next requests.
-    pub fn keeping(self, kept: &'a Arc<FilesKeptOpen>) -> Self {
-        let keeps = self.blocking == Blocking::None;
-        Self { kept: keeps.then_some(kept), ..self }
+    /// For a request that does not wait for the disk: files that it opens stay open for the next ones.
+    pub fn keeping(path: &'a Path, kept: &'a Arc<FilesKeptOpen>) -> Self {
+        Self { kept: Some(kept), ..Self::at(path, Blocking::None) }
+    }
+
+    pub fn blocking(&self) -> Blocking {
+        self.blocking
     }
 
     /// Opens a path below the folder.

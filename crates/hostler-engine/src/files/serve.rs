@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hostler_coding::EncodingDecision;
@@ -13,7 +12,6 @@ use hostler_wire::{ResponseHead, content_range};
 use super::body::{FileBody, at_hand};
 use super::choose::{Chosen, FileRole, Miss, choose, own_coding};
 use super::conditions::{ConditionOutcome, FileValidators};
-use super::kept::FilesKeptOpen;
 use super::open::{Blocking, Folder};
 use super::request::FileRequest;
 use super::served::{NotServed, ServedFile};
@@ -31,15 +29,14 @@ pub(super) enum FileLookup {
     FolderWithoutSlash,
 }
 
-/// Answers a request. It blocks only if it may.
+/// Answers a request. It blocks only if the folder may.
 pub(super) fn serve(
     settings: &StaticFiles,
-    kept: &Arc<FilesKeptOpen>,
+    folder: &Folder<'_>,
     asked: &FileRequest,
-    blocking: Blocking,
 ) -> Result<FileLookup, Miss> {
-    let folder = Folder::at(&settings.dir, blocking).keeping(kept);
-    match choose(&folder, settings, asked)? {
+    let blocking = folder.blocking();
+    match choose(folder, settings, asked)? {
         Some(chosen) if chosen.role == FileRole::NotFound => not_found(chosen, settings, asked, blocking),
         Some(chosen) => answer(chosen, settings, asked, blocking),
         None => return Ok(FileLookup::FolderWithoutSlash),

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use hostler_wire::{
-    BodyLength, Field, Name, tokens, write_body_length, write_field, write_head_end, write_request_line,
+    BodyLength, Field, Name, starts_in_any_case, tokens, write_body_length, write_field, write_head_end,
+    write_request_line,
 };
 
 use crate::exchange::trace::{TRACEPARENT, TRACESTATE};
@@ -240,7 +241,8 @@ pub(super) fn needs_trust(known: Name, name: &[u8]) -> bool {
 /// Prefixes of names, by their first letter. Certificates: RFC 9440, and the names that nginx, Apache, HAProxy, Azure and AWS use. Targets:
 /// names that IIS and nginx's `auth_request` write, and that some frameworks route by. Addresses: names that balancers write.
 fn has_trusted_prefix(name: &[u8]) -> bool {
-    let begins = |beginnings: &[&[u8]]| beginnings.iter().any(|beginning| starts_with(name, beginning));
+    let begins =
+        |beginnings: &[&[u8]]| beginnings.iter().any(|beginning| starts_in_any_case(name, beginning));
     match name.first().map_or(0, |first| first | 0x20) {
         b'x' => match name.get(2).map_or(0, |third| third | 0x20) {
             b'f' => begins(&[b"x-forwarded-"]),
@@ -280,7 +282,7 @@ pub fn tells_certificate(name: &[u8]) -> bool {
         b"x-forwarded-client-cert",
         b"x-ssl-client-",
     ];
-    BEGINNINGS.iter().any(|beginning| starts_with(name, beginning))
+    BEGINNINGS.iter().any(|beginning| starts_in_any_case(name, beginning))
 }
 
 /// Hostler and Node treat `X_Real_IP` and `X-Real-IP` as two names. CGI-like interfaces (WSGI, Rack, PHP) treat them as one, so the first
@@ -295,13 +297,9 @@ pub(super) fn is_underscore_alias(name: &[u8], edits: &Edits) -> bool {
     is_ours(known)
         || known.is_hop_by_hop()
         || needs_trust(known, &dashed)
-        || starts_with(&dashed, b"hostler-")
-        || starts_with(&dashed, b"x-hostler-")
+        || starts_in_any_case(&dashed, b"hostler-")
+        || starts_in_any_case(&dashed, b"x-hostler-")
         || edits.writes_other_than(name, &dashed)
-}
-
-fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
-    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 #[cfg(test)]

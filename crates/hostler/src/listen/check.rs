@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use hostler_engine::gateway::Refusal;
 use hostler_wire::{
     BodyLength, Name, RequestHead, Version, byte_set, parse_digits, request_body, split_host,
+    starts_in_any_case,
 };
 
 /// The reason for a `Host` without a value. RFC 9110 section 7.2 allows it only for a target without an authority.
@@ -52,8 +53,8 @@ fn normalise_target(head: &mut RequestHead) -> Result<(), Refusal> {
         return Ok(());
     }
     let scheme_length = match target {
-        _ if starts_with(target, b"http://") => 7,
-        _ if starts_with(target, b"https://") => 8,
+        _ if starts_in_any_case(target, b"http://") => 7,
+        _ if starts_in_any_case(target, b"https://") => 8,
         _ => return Err(Refusal::Target("neither a path nor an http URL")),
     };
     let default_port: &[u8] = if scheme_length == 7 { b":80" } else { b":443" };
@@ -122,10 +123,6 @@ fn check_expectation(head: &RequestHead) -> Result<(), Refusal> {
         true => Ok(()),
         false => Err(Refusal::Expectation),
     }
-}
-
-fn starts_with(target: &[u8], scheme: &[u8]) -> bool {
-    target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
 /// Whether both name the same host and port. The default port, with its colon, may be left out (RFC 3986 section 6.2.3).

@@ -5,36 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hostler_testkit::upstream;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::http2_member::{PREFACE, answer_heads};
 use crate::site;
-
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// Resets each stream with HTTP_1_1_REQUIRED, and counts them.
-async fn require(mut connection: TcpStream, resets: Arc<AtomicUsize>) -> io::Result<()> {
-    connection.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await?;
-    connection.read_exact(&mut [0; PREFACE.len()]).await?;
-    loop {
-        let mut head = [0; 9];
-        connection.read_exact(&mut head).await?;
-        let [high, middle, low, kind, _, a, b, c, d] = head;
-        let length = u32::from_be_bytes([0, high, middle, low]);
-        connection.read_exact(&mut vec![0; length as usize]).await?;
-        if kind == 1 {
-            resets.fetch_add(1, Ordering::SeqCst);
-            connection.write_all(&[0, 0, 4, 3, 0, a, b, c, d, 0, 0, 0, 13]).await?;
-        }
-    }
-}
 
 /// Serves a connection in the protocol with which it begins. HTTP/1.1 goes to this address.
 async fn serve(mut connection: TcpStream, app: String, resets: Arc<AtomicUsize>) -> io::Result<()> {
     let mut first = [0; 3];
     let count = connection.peek(&mut first).await?;
     if PREFACE.starts_with(&first[..count]) {
-        return require(connection, resets).await;
+        // RST_STREAM with HTTP_1_1_REQUIRED.
+        let reset = |[a, b, c, d]: [u8; 4]| vec![0, 0, 4, 3, 0, a, b, c, d, 0, 0, 0, 13];
+        return answer_heads(connection, resets, reset).await;
     }
     let mut to = TcpStream::connect(app).await?;
     copy_bidirectional(&mut connection, &mut to).await.map(|_| ())

@@ -1,16 +1,18 @@
 //! An HTTP/2 member whose answers the test writes. Knows nothing of Hostler.
 
 use std::future::Future;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use h2::server::{Builder, SendResponse};
 use h2::{RecvStream, SendStream};
+use hostler_testkit::Frame;
 use http::{HeaderMap, Request, Response};
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -40,6 +42,31 @@ struct Shared {
     /// Tells every connection to end after its streams.
     leave: Notify,
     seen: Mutex<Vec<(String, HeaderMap)>>,
+}
+
+/// What a client of HTTP/2 sends first.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Serves one connection without the `h2` crate: answers each HEADERS frame with the bytes that `answer` makes for its stream, and counts them.
+pub(super) async fn answer_heads(
+    mut connection: TcpStream,
+    count: Arc<AtomicUsize>,
+    answer: impl Fn([u8; 4]) -> Vec<u8>,
+) -> io::Result<()> {
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    connection.write_all(&settings).await?;
+    connection.read_exact(&mut [0; PREFACE.len()]).await?;
+    loop {
+        let mut head = [0; 9];
+        connection.read_exact(&mut head).await?;
+        let [high, middle, low, kind, _, stream @ ..] = head;
+        let length = u32::from_be_bytes([0, high, middle, low]);
+        connection.read_exact(&mut vec![0; length as usize]).await?;
+        if kind == Frame::HEADERS {
+            count.fetch_add(1, Ordering::SeqCst);
+            connection.write_all(&answer(stream)).await?;
+        }
+    }
 }
 
 /// The settings of the member.

@@ -1,16 +1,14 @@
 //! A malformed answer of a member is a 502, or a transfer that visibly breaks off: never a short answer that looks complete.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hostler_testkit::{ConnectionEnding, ReceivedAnswer, Step, eventually, text, upstream};
 use http::{Response, response};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::http2_member::{Asked, Http2Member, Http2Plan, send};
+use crate::http2_member::{Asked, Http2Member, Http2Plan, answer_heads, send};
 use crate::{http2_members, in_front_of, site};
 
 /// What a member sends before it closes, and the possible results.
@@ -233,25 +231,12 @@ async fn many_malformed_answers_over_http2_do_not_end_the_answers_of_others() {
     bad_answers_harm_no_other(|| Response::builder().header("content-length", "5"), 1300).await;
 }
 
-/// Serves one connection of HTTP/2: begins to answer each request, and says with the same bytes that it has not processed it. Counts them.
-async fn deny(mut connection: TcpStream, requests: Arc<AtomicUsize>) -> io::Result<()> {
-    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-    connection.write_all(&settings).await?;
-    connection.read_exact(&mut [0; b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len()]).await?;
-    loop {
-        let mut head = [0; 9];
-        connection.read_exact(&mut head).await?;
-        let [high, middle, low, kind, _, a, b, c, d] = head;
-        let length = u32::from_be_bytes([0, high, middle, low]);
-        connection.read_exact(&mut vec![0; length as usize]).await?;
-        if kind == 1 {
-            requests.fetch_add(1, Ordering::SeqCst);
-            // HEADERS with `:status: 200`, and RST_STREAM with REFUSED_STREAM.
-            let answer = [0, 0, 1, 1, 4, a, b, c, d, 0x88];
-            let reset = [0, 0, 4, 3, 0, a, b, c, d, 0, 0, 0, 7];
-            connection.write_all(&[&answer[..], &reset].concat()).await?;
-        }
-    }
+/// Begins to answer a request, and says with the same bytes that it was not processed: HEADERS with `:status: 200`, and RST_STREAM with
+/// REFUSED_STREAM.
+fn deny([a, b, c, d]: [u8; 4]) -> Vec<u8> {
+    let answer = [0, 0, 1, 1, 4, a, b, c, d, 0x88];
+    let reset = [0, 0, 4, 3, 0, a, b, c, d, 0, 0, 0, 7];
+    [&answer[..], &reset].concat()
 }
 
 #[tokio::test]
@@ -262,7 +247,7 @@ async fn a_post_whose_answer_has_begun_is_not_sent_again_although_its_member_den
     let counted = requests.clone();
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
-            tokio::spawn(deny(connection, counted.clone()));
+            tokio::spawn(answer_heads(connection, counted.clone(), deny));
         }
     });
     let site = site("pools.app.protocol = \"http2\"").with_member("app", &address).start().await;

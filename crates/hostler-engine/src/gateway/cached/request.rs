@@ -1,7 +1,7 @@
 //! A request as the member will see it, because `Vary` is about these fields. Knows no answers.
 
 use hostler_cache::{FORWARDED_URL, Head, ToldFields, is_host_of_key};
-use hostler_wire::{Field, Fields, Name, name_ends_with};
+use hostler_wire::{Field, Fields, Name, name_ends_with, starts_in_any_case};
 
 use crate::cache::HeadLines;
 use crate::exchange::{Exchange, Scheme};
@@ -150,11 +150,7 @@ pub(super) fn add_credentials(exchange: &Exchange, values: &mut Vec<u8>) {
 
 /// What a value of `Forwarded` says besides the addresses, which differ for each client. An empty part ends each element.
 fn of_url(said: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_address = |pair: &[u8]| {
-        [&b"for="[..], b"by="]
-            .iter()
-            .any(|name| pair.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)))
-    };
+    let is_address = |pair: &[u8]| [&b"for="[..], b"by="].iter().any(|name| starts_in_any_case(pair, name));
     said.split(|&byte| byte == b',').flat_map(move |element| {
         let pairs = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         let pairs = pairs.filter(move |pair| !pair.is_empty() && !is_address(pair));

@@ -72,6 +72,13 @@ impl Setup {
         }
     }
 
+    /// Each of `count` requests, one after another, gets an answer.
+    async fn answers(&self, count: usize, method: &str) {
+        for _ in 0..count {
+            assert!(self.ask(method).await, "{method}");
+        }
+    }
+
     fn connections(&self) -> usize {
         self.member.connections.load(Ordering::Relaxed)
     }
@@ -82,9 +89,7 @@ async fn a_member_that_closes_each_connection_loses_one_post_and_no_other() {
     let setup = Setup::new();
     assert!(setup.ask("POST").await);
     assert!(!setup.ask("POST").await, "nothing has shown yet that the connection closes");
-    for _ in 0..9 {
-        assert!(setup.ask("POST").await);
-    }
+    setup.answers(9, "POST").await;
     assert_eq!(setup.connections(), 10);
 }
 
@@ -99,27 +104,19 @@ async fn a_get_shows_that_a_member_closes_each_connection_and_no_post_is_lost() 
 #[tokio::test(start_paused = true)]
 async fn posts_use_kept_connections_again_when_the_member_has_answered_twice_over_one() {
     let setup = Setup::new();
-    for _ in 0..2 {
-        assert!(setup.ask("GET").await);
-    }
+    setup.answers(2, "GET").await;
     setup.member.keeps.store(true, Ordering::Relaxed);
     // The first one finds the last connection closed.
-    for _ in 0..3 {
-        assert!(setup.ask("GET").await);
-    }
+    setup.answers(3, "GET").await;
     let before = setup.connections();
-    for _ in 0..9 {
-        assert!(setup.ask("POST").await);
-    }
+    setup.answers(9, "POST").await;
     assert_eq!(setup.connections(), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn posts_use_kept_connections_again_when_one_has_stayed_open() {
     let setup = Setup::new();
-    for _ in 0..2 {
-        assert!(setup.ask("GET").await);
-    }
+    setup.answers(2, "GET").await;
     setup.member.keeps.store(true, Ordering::Relaxed);
     let mut opened = Vec::new();
     for _ in 0..4 {
@@ -127,9 +124,7 @@ async fn posts_use_kept_connections_again_when_one_has_stayed_open() {
         assert!(setup.ask("POST").await);
         opened.push(setup.connections());
     }
-    for _ in 0..9 {
-        assert!(setup.ask("POST").await);
-    }
+    setup.answers(9, "POST").await;
     // The first of these connections has shown it two pauses later.
     assert_eq!(setup.connections(), opened[3], "{opened:?}");
 }
